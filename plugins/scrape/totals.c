@@ -16,6 +16,10 @@
 
 #define MAX_TYPES 8
 
+/* Of strings, functions, locations and stacks each. While they are read, one of two bytes takes up
+ * to 100. */
+#define MAX_ITEMS TOTALS_MAX_STACKS
+
 /* Numbers of the fields in profile.proto. */
 enum { SAMPLE_TYPE = 1, SAMPLE = 2, LOCATION = 4, FUNCTION = 5, STRINGS = 6, DURATION = 10 };
 
@@ -28,6 +32,7 @@ struct past {
 struct totals {
 	int which;
 	bool begun;
+	size_t limit; /* of totals_bytes */
 	int64_t last_ns;
 	struct past *past; /* sorted by key */
 	size_t n_past;
@@ -65,8 +70,10 @@ struct totals *totals_new(int which)
 {
 	struct totals *t = calloc(1, sizeof(*t));
 
-	if (t)
+	if (t) {
 		t->which = which;
+		t->limit = TOTALS_MAX_BYTES;
+	}
 	return t;
 }
 
@@ -82,9 +89,19 @@ size_t totals_bytes(const struct totals *t)
 	return sizeof(*t) + t->n_past * sizeof(*t->past);
 }
 
+void totals_limit(struct totals *t, size_t bytes)
+{
+	t->limit = bytes;
+}
+
 static int bad(const struct pass *p, const char *what)
 {
 	return error_set(p->err, -EBADMSG, "not a valid pprof profile: %s", what);
+}
+
+static int too_many(const struct pass *p, const char *what)
+{
+	return error_set(p->err, -E2BIG, "too large: it has more than %u %s", MAX_ITEMS, what);
 }
 
 /* --- Ids --- */
@@ -114,10 +131,15 @@ static uint64_t hash_of(const struct ids *ids, uint64_t id)
 	return at == INDEX_NONE ? 0 : ids->list.p[at].hash;
 }
 
-static int add_id(struct ids *ids, uint64_t id, uint64_t hash)
+static int add_id(const struct pass *p, struct ids *ids, uint64_t id, uint64_t hash)
 {
 	uint32_t at = (uint32_t)ids->list.n;
 
+	/* Equal hashes, of which there could be a million, make an index slow. */
+	if (hash_of(ids, id))
+		return 0;
+	if (at == MAX_ITEMS)
+		return too_many(p, ids == &p->functions ? "functions" : "locations");
 	if (!vec_push(&ids->list, ((struct hashed){id, hash | 1})))
 		return -ENOMEM;
 	return id == at + 1 ? 0 : index_add(&ids->index, hash_u64(id), at);
@@ -145,7 +167,8 @@ static int read_function(struct pass *p, struct str in)
 		else if (f.number == 4)
 			file = f.value;
 	}
-	return add_id(&p->functions, id, hash_mix(hash_string(p, name), hash_string(p, file)));
+	return add_id(p, &p->functions, id,
+		      hash_mix(hash_string(p, name), hash_string(p, file)));
 }
 
 static bool read_line(const struct pass *p, struct str in, uint64_t *hash)
@@ -177,7 +200,7 @@ static int read_location(struct pass *p, struct str in)
 		else if (f.number == 3)
 			hash = hash_mix(hash, f.value);
 	}
-	return add_id(&p->locations, id, hash);
+	return add_id(p, &p->locations, id, hash);
 }
 
 static int read_type(struct pass *p, const struct totals *t, struct str in)
@@ -292,12 +315,21 @@ static int add_sample(struct pass *p, struct str in)
 		stack->values[i] = saturated(stack->values[i], new.values[i]);
 	if (stack)
 		return 0;
+	if (p->stacks.n == MAX_ITEMS)
+		return too_many(p, "stacks");
 	if (!vec_push(&p->stacks, new))
 		return -ENOMEM;
 	return index_add(&p->by_key, new.key, (uint32_t)p->stacks.n - 1);
 }
 
 /* --- Passes --- */
+
+static int add_string(struct pass *p, struct str string)
+{
+	if (p->strings.n == MAX_ITEMS)
+		return too_many(p, "strings");
+	return vec_push(&p->strings, string) ? 0 : -ENOMEM;
+}
 
 static int gather(struct pass *p, const struct totals *t, struct str profile, uint32_t number)
 {
@@ -311,7 +343,7 @@ static int gather(struct pass *p, const struct totals *t, struct str profile, ui
 		if (f.number != number || f.type != WIRE_BYTES)
 			continue;
 		if (number == STRINGS)
-			r = vec_push(&p->strings, f.bytes) ? 0 : -ENOMEM;
+			r = add_string(p, f.bytes);
 		else
 			r = number == SAMPLE_TYPE ? read_type(p, t, f.bytes)
 			    : number == FUNCTION  ? read_function(p, f.bytes)
@@ -452,6 +484,16 @@ static void pass_fini(struct pass *p)
 	index_free(&p->by_key);
 }
 
+static int check_room(const struct totals *t, const struct pass *p)
+{
+	if (sizeof(*t) + p->stacks.n * sizeof(*t->past) <= t->limit)
+		return 0;
+	return error_set(p->err, -E2BIG,
+			 "refused: with it, more than %zu MiB would be kept of all totals; let "
+			 "another component scrape some of the targets, or use godeltaprof",
+			 TOTALS_MAX_BYTES >> 20);
+}
+
 int totals_difference(struct totals *t, struct str profile, int64_t now_ns, struct buf *out,
 		      uint64_t *ret_samples, struct error *err)
 {
@@ -460,6 +502,8 @@ int totals_difference(struct totals *t, struct str profile, int64_t now_ns, stru
 	size_t before = out->n;
 	int r = read_all(&p, t, profile);
 
+	if (r == 0)
+		r = check_room(t, &p);
 	if (r == 0 && !(now = future_of(&p)))
 		r = -ENOMEM;
 	if (r == 0 && t->begun) {

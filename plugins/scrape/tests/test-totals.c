@@ -123,3 +123,104 @@ TEST(a_damaged_profile_changes_nothing)
 	buf_free(&in);
 	totals_free(t);
 }
+
+static void put_id(struct buf *out, uint32_t field, uint64_t id)
+{
+	struct buf message = BUF_NULL;
+
+	wire_put_field(&message, 1, id);
+	wire_put_bytes(out, field, buf_str(&message));
+	buf_free(&message);
+}
+
+/* A location, a function and a string are some bytes in the profile and many more when it is read:
+ * of each there is a most. */
+TEST(a_flood_is_refused)
+{
+	static const struct {
+		uint32_t field;
+		const char *what;
+	} cases[] = {{4, "more than 1048576 locations"},
+		     {5, "more than 1048576 functions"},
+		     {6, "more than 1048576 strings"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct totals *t = totals_new(TOTALS_ALLOC);
+		struct buf in = profile_of((struct counted[]){{7, 10, 100}}, 1), out = BUF_NULL;
+		struct error err = ERROR_NULL;
+		uint64_t samples;
+
+		for (uint32_t k = 0; k <= TOTALS_MAX_STACKS; k++)
+			put_id(&in, cases[i].field, k + 2);
+		expect(!in.failed);
+		expect_eq(totals_difference(t, buf_str(&in), 1, &out, &samples, &err), -E2BIG);
+		if (!strstr(err.text, cases[i].what))
+			test_fail(__FILE__, __LINE__, "%s", err.text);
+		buf_free(&in);
+		totals_free(t);
+	}
+}
+
+/* An id a million times costs what a million ids cost. */
+TEST(a_repeated_id_is_cheap)
+{
+	struct totals *t = totals_new(TOTALS_ALLOC);
+	struct buf in = profile_of((struct counted[]){{7, 10, 100}}, 1), out = BUF_NULL;
+	struct error err = ERROR_NULL;
+	uint64_t samples;
+
+	for (uint32_t k = 0; k < TOTALS_MAX_STACKS; k++)
+		put_id(&in, 4, 0);
+	expect_eq(totals_difference(t, buf_str(&in), 1, &out, &samples, &err), 1);
+	buf_free(&in);
+	totals_free(t);
+}
+
+static void put_stack(struct buf *out, uint64_t label)
+{
+	struct buf sample = BUF_NULL, message = BUF_NULL;
+
+	wire_put_field(&message, 1, 1);
+	wire_put_field(&message, 3, label);
+	wire_put_bytes(&sample, 2, STR("\x01\x02\x01"));
+	wire_put_bytes(&sample, 3, buf_str(&message));
+	wire_put_bytes(out, 2, buf_str(&sample));
+	buf_free(&message);
+	buf_free(&sample);
+}
+
+/* The same holds for stacks, which differ here by a label. */
+TEST(too_many_stacks_are_refused)
+{
+	struct totals *t = totals_new(TOTALS_ALLOC);
+	struct buf in = profile_of((struct counted[]){{7, 10, 100}}, 1), out = BUF_NULL;
+	struct error err = ERROR_NULL;
+	uint64_t samples;
+	size_t most;
+
+	for (uint32_t k = 1; k < TOTALS_MAX_STACKS; k++)
+		put_stack(&in, k);
+	most = in.n;
+	put_stack(&in, TOTALS_MAX_STACKS);
+	expect(!in.failed);
+	expect_eq(totals_difference(t, buf_str(&in), 1, &out, &samples, &err), -E2BIG);
+	expect(strstr(err.text, "more than 1048576 stacks") != NULL);
+	expect_eq(totals_difference(t, str_first(buf_str(&in), most), 1, &out, &samples, &err), 1);
+	buf_free(&in);
+	totals_free(t);
+}
+
+/* What there is no room for is refused, and what was remembered stays. */
+TEST(what_is_remembered_has_a_bound)
+{
+	struct totals *t = totals_new(TOTALS_ALLOC);
+	struct profile *p;
+
+	totals_limit(t, totals_bytes(t) + 24);
+	expect_eq(step(t, (struct counted[]){{7, 10, 100}}, 1, 1, &p), 1);
+	expect_eq(step(t, (struct counted[]){{7, 12, 130}, {8, 1, 1}}, 2, 2, &p), -E2BIG);
+	expect_eq(step(t, (struct counted[]){{7, 13, 140}}, 1, 3, &p), 0);
+	expect_sample(p, 0, &(struct counted){7, 3, 40}, 70);
+	profile_free(p);
+	totals_free(t);
+}
