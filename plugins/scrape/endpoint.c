@@ -160,20 +160,27 @@ static void put_param(struct buf *out, char *separator, struct str name, struct 
 	put_encoded(out, value, "");
 }
 
+/* What the target has for a parameter, STR_NULL if nothing. */
+static struct str param_of(const struct target_row *row, struct str name)
+{
+	for (uint32_t i = 0; i < row->n_labels; i++)
+		if (str_starts(row->labels[i].name, PARAM) &&
+		    str_eq(str_skip(row->labels[i].name, PARAM.n), name))
+			return row->labels[i].value;
+	return STR_NULL;
+}
+
 /* Parameters of the settings, in whose place a label __param_NAME stands for the first value. */
 static void put_query(struct buf *out, const struct settings *s, const struct target_row *row,
 		      const struct kind *kind)
 {
-	char separator = '?', name[128], seconds[24];
+	char separator = '?', seconds[24];
 
 	for (size_t i = 0; i < s->n_params; i++) {
 		const struct param *p = &s->params[i];
 		bool first = i == 0 || !str_eq(s->params[i - 1].name, p->name);
-		struct str value = STR_NULL;
+		struct str value = first ? param_of(row, p->name) : STR_NULL;
 
-		snprintf(name, sizeof(name), "__param_%.*s", STR_FMT(p->name));
-		if (first)
-			value = target_label_value(row, name);
 		if (kind->timed && str_is(p->name, "seconds"))
 			continue;
 		put_param(out, &separator, p->name, value.n ? value : p->value);
@@ -214,12 +221,26 @@ static int set_url(struct endpoint *e, const struct settings *s, const struct ta
 		     : 0;
 }
 
-/* FNV-1a, which gives a target its place in the interval after a restart too. */
-static uint64_t add_hash(uint64_t hash, struct str s)
+/* With its length, so that no two lists of texts are the same bytes. */
+static void digest_add(struct sha256 *digest, struct str s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		hash = (hash ^ (unsigned char)s.p[i]) * 0x100000001b3u;
-	return (hash ^ 0xff) * 0x100000001b3u;
+	uint64_t n = s.n;
+
+	sha256_add(digest, &n, sizeof(n));
+	sha256_add(digest, s.p, s.n);
+}
+
+static void set_identity(struct endpoint *e)
+{
+	struct sha256 digest;
+
+	sha256_init(&digest);
+	digest_add(&digest, buf_str(&e->url));
+	for (uint32_t i = 0; i < e->n_labels; i++) {
+		digest_add(&digest, e->labels[i].name);
+		digest_add(&digest, e->labels[i].value);
+	}
+	sha256_finish(&digest, e->identity);
 }
 
 int endpoint_init(struct endpoint *e, const struct settings *s, const struct target_row *row,
@@ -231,21 +252,15 @@ int endpoint_init(struct endpoint *e, const struct settings *s, const struct tar
 	e->url = BUF_NULL;
 	e->arena = ARENA_NULL;
 	e->n_labels = 0;
-	e->identity = 0xcbf29ce484222325u;
 	address = address_of(e, row, label_or(row, "__scheme__", s->scheme), err);
 	if (!address.p)
 		return err->code ? err->code : -ENOMEM;
 	r = set_url(e, s, row, kind, address, err);
 	if (r == 0)
 		r = set_labels(e, s, row, kind, address, err);
-	if (r < 0)
-		return r;
-	e->identity = add_hash(e->identity, buf_str(&e->url));
-	for (uint32_t i = 0; i < e->n_labels; i++) {
-		e->identity = add_hash(e->identity, e->labels[i].name);
-		e->identity = add_hash(e->identity, e->labels[i].value);
-	}
-	return 0;
+	if (r == 0)
+		set_identity(e);
+	return r;
 }
 
 void endpoint_fini(struct endpoint *e)

@@ -8,6 +8,7 @@
 
 #include "abi/target-list.h"
 #include "base/buf.h"
+#include "base/sha256.h"
 #include "scrape/settings.h"
 
 #define ENDPOINT_MAX_LABELS 128
@@ -19,7 +20,9 @@ struct endpoint {
 	 * target, the settings and the arena. */
 	struct target_label labels[ENDPOINT_MAX_LABELS];
 	uint32_t n_labels;
-	uint64_t identity; /* of URL and labels; the same in every process */
+	/* Digest of URL and labels; the same in every process. Targets choose their labels, so it
+	 * is one that nobody can have two of: then labels need not be kept to be compared. */
+	unsigned char identity[SHA256_BYTES];
 };
 
 /* 0, -ENOMEM, or -EINVAL and why the target cannot be asked. endpoint_fini must follow in any case.
@@ -27,6 +30,15 @@ struct endpoint {
 int endpoint_init(struct endpoint *ret, const struct settings *s, const struct target_row *row,
 		  const struct kind *kind, struct error *err);
 void endpoint_fini(struct endpoint *e);
+
+/* An identity's first bytes, for tables and for a place in time. */
+static inline uint64_t endpoint_hash(const unsigned char identity[SHA256_BYTES])
+{
+	uint64_t hash;
+
+	memcpy(&hash, identity, sizeof(hash));
+	return hash;
+}
 
 /* Which labels of a target matter here: all but metadata that no rule has copied. */
 bool endpoint_keeps(struct str name);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/index.h"
+#include "base/sha256.h"
 #include "client/loop.h"
 #include "scrape/answer.h"
 #include "scrape/due-heap.h"
@@ -32,7 +33,7 @@ struct job {
 	struct target *target;
 	uint32_t kind;
 	uint32_t at; /* in the scraper's array */
-	uint64_t identity;
+	unsigned char identity[SHA256_BYTES];
 	struct flight *flight;
 	struct totals *totals;
 	size_t totals_bytes; /* as of the last answer */

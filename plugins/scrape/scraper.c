@@ -29,7 +29,7 @@
 void scraper_schedule(struct scraper *s, struct job *job)
 {
 	int64_t interval = s->settings->interval_ns, now = clock_mono();
-	int64_t offset = (int64_t)(job->identity % (uint64_t)interval);
+	int64_t offset = (int64_t)(endpoint_hash(job->identity) % (uint64_t)interval);
 
 	job->due.at_ns = now - now % interval + offset;
 	if (job->due.at_ns <= now)

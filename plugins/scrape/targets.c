@@ -14,34 +14,35 @@
 
 struct probe {
 	const struct scraper *s;
-	uint64_t identity;
+	const unsigned char *identity;
 };
 
 static bool same_job(const void *context, uint32_t position)
 {
 	const struct probe *probe = context;
 
-	return probe->s->jobs.p[position]->identity == probe->identity;
+	return memcmp(probe->s->jobs.p[position]->identity, probe->identity, SHA256_BYTES) == 0;
 }
 
-static struct job *find_job(const struct scraper *s, uint64_t identity)
+static struct job *find_job(const struct scraper *s, const unsigned char *identity)
 {
 	struct probe probe = {s, identity};
-	uint32_t at = index_find(&s->by_identity, identity, same_job, &probe);
+	uint32_t at = index_find(&s->by_identity, endpoint_hash(identity), same_job, &probe);
 
 	return at == INDEX_NONE ? NULL : s->jobs.p[at];
 }
 
-static struct job *job_new(struct scraper *s, uint64_t identity)
+static struct job *job_new(struct scraper *s, const unsigned char *identity)
 {
 	struct job *job = calloc(1, sizeof(*job));
 
 	if (!job)
 		return NULL;
 	job->due.place = DUE_NOWHERE;
-	job->identity = identity;
+	memcpy(job->identity, identity, SHA256_BYTES);
 	job->at = (uint32_t)s->jobs.n;
-	if (!vec_reserve(&s->jobs, 1) || index_add(&s->by_identity, identity, job->at) < 0) {
+	if (!vec_reserve(&s->jobs, 1) ||
+	    index_add(&s->by_identity, endpoint_hash(identity), job->at) < 0) {
 		free(job);
 		return NULL;
 	}
@@ -57,9 +58,9 @@ void job_free(struct scraper *s, struct job *job)
 	if (job->flight)
 		scraper_abandon(s, job);
 	due_remove(&s->heap, &job->due);
-	index_remove(&s->by_identity, job->identity, job->at);
+	index_remove(&s->by_identity, endpoint_hash(job->identity), job->at);
 	if (last != job) {
-		index_move(&s->by_identity, last->identity, last->at, job->at);
+		index_move(&s->by_identity, endpoint_hash(last->identity), last->at, job->at);
 		s->jobs.p[job->at] = last;
 		last->at = job->at;
 	}

@@ -97,6 +97,46 @@ TEST(parameters_come_from_settings_and_labels)
 			"__name__=process_cpu instance=h:1 service_name=unspecified");
 }
 
+/* A parameter's name may be long. */
+TEST(a_long_parameter_is_whole)
+{
+	static const char name[] = "a_name_of_one_hundred_and_thirty_letters_that_a_target_and_the_"
+				   "settings_give_a_value_each_of_which_that_of_the_target_is_"
+				   "the_one";
+	const struct param param = {str_of(name), STR("settings")};
+	struct settings s = plain();
+	char target[256], url[256];
+
+	s.params = &param;
+	s.n_params = 1;
+	snprintf(target, sizeof(target), "__address__=h:1 __param_%s=target", name);
+	snprintf(url, sizeof(url), "http://h:1/debug/pprof/allocs?%s=target", name);
+	expect(sizeof(name) > 128);
+	expect_endpoint(&s, &memory, target, url,
+			"__name__=memory instance=h:1 service_name=unspecified");
+}
+
+/* No choice of labels makes two targets one. */
+TEST(other_labels_are_another_identity)
+{
+	static const char *const texts[] = {"__address__=h:1 a=b c=d",
+					    "__address__=h:1 a=b\xff" "c\xff" "d",
+					    "__address__=h:1 a=b c=e"};
+	struct settings s = plain();
+	struct endpoint e[3];
+
+	for (size_t i = 0; i < 3; i++) {
+		struct target_label of_row[16];
+		struct target_row row = row_of(texts[i], of_row);
+		struct error err = ERROR_NULL;
+
+		expect_eq(endpoint_init(&e[i], &s, &row, &memory, &err), 0);
+		endpoint_fini(&e[i]);
+		for (size_t k = 0; k < i; k++)
+			expect(memcmp(e[i].identity, e[k].identity, SHA256_BYTES) != 0);
+	}
+}
+
 /* What cannot be asked says why. */
 TEST(a_target_that_cannot_be_asked_says_why)
 {
