@@ -72,12 +72,15 @@ struct scraper {
 	struct flight *queue, **queue_end; /* answers to be judged */
 	struct flight *judging;
 	struct buf scratch; /* the worker's */
+	size_t totals_room; /* the worker's: what may still be kept of TOTALS_MAX_BYTES */
 	uint32_t max_in_flight;
 	uint64_t held;     /* bytes of answers */
 	uint64_t sequence; /* of batches */
 	uint32_t logged;   /* lines of the current interval */
 	int64_t logged_ns;
-	bool stopped, draining, no_memory;
+	int64_t repair_ns; /* when what memory was short for is made again; 0: nothing is missing */
+	bool stopped, draining;
+	bool missed; /* an update of the targets was not taken */
 	struct scraper_counts counts;
 };
 
@@ -86,10 +89,14 @@ struct scraper {
 /* Makes the jobs of all targets anew by the settings; those that stay what they are go on. */
 void targets_rebuild(struct scraper *s);
 void targets_free(struct scraper *s);
+/* Makes what memory was short for, and asks for targets that could not be taken. O(targets). */
+void targets_repair(struct scraper *s);
 void job_free(struct scraper *s, struct job *job);
 
 /* scraper.c */
 
+/* Memory is short: something is missing until targets_repair, which is soon. */
+void scraper_lacks(struct scraper *s);
 /* Puts a job at its next time. */
 void scraper_schedule(struct scraper *s, struct job *job);
 /* Sees that the timer fires when something is due. */

@@ -18,19 +18,32 @@
 
 /* --- On the worker --- */
 
-static void judge(struct flight *f, struct buf *scratch)
+/* What is kept of the totals stays within `room`, which changes with it. */
+static int subtract(struct flight *f, struct str raw, size_t *room, struct error *err)
+{
+	size_t before;
+	int r;
+
+	if (!f->totals)
+		f->totals = totals_new(f->totals_kind);
+	if (!f->totals)
+		return -ENOMEM;
+	before = totals_bytes(f->totals);
+	totals_limit(f->totals, before + *room);
+	r = answer_subtract(raw, f->totals, f->ended_ns, &f->send, &f->size, err);
+	*room += before;
+	*room -= totals_bytes(f->totals);
+	return r;
+}
+
+static void judge(struct flight *f, struct buf *scratch, size_t *room)
 {
 	struct error err = ERROR_NULL;
 	struct str raw;
 
 	f->result = answer_read(buf_str(&f->body), scratch, &f->size, &raw, &err);
-	if (f->result == 0 && f->totals_kind != TOTALS_NONE) {
-		if (!f->totals)
-			f->totals = totals_new(f->totals_kind);
-		f->result = f->totals ? answer_subtract(raw, f->totals, f->ended_ns, &f->send,
-							&f->size, &err)
-				      : -ENOMEM;
-	}
+	if (f->result == 0 && f->totals_kind != TOTALS_NONE)
+		f->result = subtract(f, raw, room, &err);
 	if (f->result < 0 && asprintf(&f->why, "the answer %s",
 				      err.code ? err.text : "cannot be read: out of memory") < 0)
 		f->why = NULL;
@@ -41,7 +54,7 @@ static void run(void *context)
 	struct scraper *s = context;
 
 	for (struct flight *f = s->judging; f; f = f->next)
-		judge(f, &s->scratch);
+		judge(f, &s->scratch, &s->totals_room);
 	if (s->scratch.capacity > KEEP_BYTES)
 		buf_free(&s->scratch);
 }
@@ -52,27 +65,36 @@ struct sending {
 	struct scraper *s;
 	struct batch_builder *builder;
 	size_t bytes;
+	uint64_t profiles;
 	int64_t from_ns, to_ns;
 };
 
 static void finish(struct sending *sending)
 {
 	struct scraper *s = sending->s;
+	uint64_t n = sending->profiles;
 	struct batch_head head = {sending->from_ns, sending->to_ns, s->context.instance,
 				  ++s->sequence, ANDIRON_DEMANGLE_NONE};
 	const struct andiron_batch *batch;
 	int r;
 
-	if (!sending->builder)
+	if (!n) {
+		batch_builder_free(sending->builder);
+		sending->builder = NULL;
 		return;
+	}
 	r = batch_finish(sending->builder, &head, &batch);
 	sending->builder = NULL;
 	sending->bytes = 0;
+	sending->profiles = 0;
 	if (r < 0) {
+		s->counts.failures += n;
 		abi_log(&s->context, ANDIRON_LOG_ERROR,
-			"profiles are lost: no memory for a batch of them");
+			"%llu profiles are lost: no memory for a batch of them",
+			(unsigned long long)n);
 		return;
 	}
+	s->counts.profiles += n;
 	abi_ledger(&s->context, ANDIRON_LEDGER_TAKEN, NULL, batch->samples);
 	s->context.host->send_batch(s->context.instance, batch);
 	batch_release(batch);
@@ -96,7 +118,8 @@ static bool add_group(struct sending *sending, struct flight *f)
 	return r == 0;
 }
 
-static void add(struct sending *sending, struct flight *f)
+/* False: memory was too short for the profile. */
+static bool add(struct sending *sending, struct flight *f)
 {
 	struct str bytes = buf_str(f->totals_kind != TOTALS_NONE ? &f->send : &f->body);
 	struct andiron_encoded e = {
@@ -109,17 +132,18 @@ static void add(struct sending *sending, struct flight *f)
 
 	if (!sending->builder)
 		sending->builder = batch_builder_new();
-	if (!sending->builder || !add_group(sending, f))
-		return;
-	batch_add_encoded(sending->builder, &e, bytes);
-	if (!sending->bytes || f->started_ns < sending->from_ns)
+	if (!sending->builder || !add_group(sending, f) ||
+	    !batch_add_encoded(sending->builder, &e, bytes))
+		return false;
+	if (!sending->profiles || f->started_ns < sending->from_ns)
 		sending->from_ns = f->started_ns;
-	if (!sending->bytes || f->ended_ns > sending->to_ns)
+	if (!sending->profiles || f->ended_ns > sending->to_ns)
 		sending->to_ns = f->ended_ns;
 	sending->bytes += bytes.n;
-	sending->s->counts.profiles++;
+	sending->profiles++;
 	if (sending->bytes >= BATCH_BYTES)
 		finish(sending);
+	return true;
 }
 
 static void done(void *context)
@@ -134,8 +158,8 @@ static void done(void *context)
 		/* An empty difference is news of nothing. */
 		if (f->result == 0 && f->size.n_stacks == 0)
 			f->result = 1;
-		if (f->result == 0 && f->job && !s->stopped)
-			add(&sending, f);
+		if (f->result == 0 && f->job && !s->stopped && !add(&sending, f))
+			f->result = -ENOMEM;
 		scraper_landed(s, f);
 	}
 	finish(&sending);
@@ -152,6 +176,9 @@ void judge_begin(struct scraper *s)
 	s->judging = s->queue;
 	s->queue = NULL;
 	s->queue_end = &s->queue;
+	s->totals_room = s->counts.totals_bytes < TOTALS_MAX_BYTES
+				 ? TOTALS_MAX_BYTES - s->counts.totals_bytes
+				 : 0;
 	if (s->context.host->work(s->context.instance, run, done, s) == 0)
 		return;
 	/* Short of memory: again when the timer fires. */

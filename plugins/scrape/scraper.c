@@ -19,12 +19,19 @@
 #include <sys/resource.h>
 
 #define GATHER_NS     (10 * NS_PER_MSEC)
+#define REPAIR_NS     (10 * NS_PER_SEC)
 #define MAX_IN_FLIGHT 8192u
 #define MAX_HELD      (128u << 20) /* bytes of answers that are not sent on yet */
 #define MAX_LOGGED    20           /* lines about targets in a minute */
 #define PREVIEW       100
 
 /* --- Time --- */
+
+void scraper_lacks(struct scraper *s)
+{
+	if (!s->repair_ns)
+		s->repair_ns = clock_mono() + REPAIR_NS;
+}
 
 void scraper_schedule(struct scraper *s, struct job *job)
 {
@@ -34,7 +41,8 @@ void scraper_schedule(struct scraper *s, struct job *job)
 	job->due.at_ns = now - now % interval + offset;
 	if (job->due.at_ns <= now)
 		job->due.at_ns += interval;
-	s->no_memory |= !due_add(&s->heap, &job->due);
+	if (!due_add(&s->heap, &job->due))
+		scraper_lacks(s);
 }
 
 static void on_timer(void *context);
@@ -46,6 +54,8 @@ void scraper_arm(struct scraper *s)
 
 	if (first && !s->draining)
 		at = first->at_ns;
+	if (s->repair_ns && !s->draining && s->repair_ns < at)
+		at = s->repair_ns;
 	if (s->queue && !s->judging)
 		at = now;
 	if (s->stopped || at == INT64_MAX)
@@ -247,7 +257,7 @@ static void begin(struct scraper *s, struct job *job)
 
 	s->counts.scrapes++;
 	if (!f) {
-		s->no_memory = true;
+		scraper_lacks(s);
 		scraper_schedule(s, job);
 		return;
 	}
@@ -273,6 +283,8 @@ static void on_timer(void *context)
 
 	s->timer = 0;
 	judge_begin(s);
+	if (s->repair_ns && s->repair_ns <= now && !s->draining)
+		targets_repair(s);
 	while (!s->draining && (first = due_first(&s->heap)) && first->at_ns <= now) {
 		if (s->counts.in_flight >= s->max_in_flight) {
 			s->counts.postponed++;
@@ -292,9 +304,9 @@ void scraper_say(struct scraper *s)
 
 	if (s->stopped)
 		return;
-	if (s->no_memory)
+	if (s->repair_ns)
 		abi_health(&s->context, ANDIRON_HEALTH_UNHEALTHY,
-			   "out of memory: not all targets are scraped");
+			   "out of memory: not all targets are scraped; trying again soon");
 	else if (c->down || c->faults)
 		abi_health(&s->context, ANDIRON_HEALTH_HEALTHY,
 			   "%llu targets, %llu profiles; %llu of these fail, and %llu targets "

@@ -97,10 +97,11 @@ static struct job *take_job(struct scraper *s, struct target *t, uint32_t kind)
 			job = NULL;
 		} else if (!job) {
 			job = job_new(s, e.identity);
-			s->no_memory |= !job;
+			if (!job)
+				scraper_lacks(s);
 		}
 	} else if (r == -ENOMEM) {
-		s->no_memory = true;
+		scraper_lacks(s);
 	} else {
 		set_fault(s, t, err.text);
 	}
@@ -120,7 +121,8 @@ static void build(struct scraper *s, struct target *t)
 	t->has_twins = false;
 	set_fault(s, t, NULL);
 	t->jobs = calloc(n + 1, sizeof(struct job *));
-	s->no_memory |= !t->jobs;
+	if (!t->jobs)
+		scraper_lacks(s);
 	t->n_jobs = t->jobs ? n : 0;
 	for (uint32_t i = 0; i < t->n_jobs; i++) {
 		struct job *job = t->jobs[i] = take_job(s, t, i);
@@ -171,7 +173,7 @@ static void on_change(void *context, int change, struct target_row *row)
 	if (!t) {
 		t = calloc(1, sizeof(*t));
 		if (!t || !vec_push(&s->targets, t)) {
-			s->no_memory = true;
+			scraper_lacks(s);
 			free(t);
 			return;
 		}
@@ -202,13 +204,27 @@ void scraper_targets(struct scraper *s, const struct andiron_targets *update)
 {
 	int r;
 
-	s->no_memory = false;
 	r = target_table_apply(s->table, update, on_change, s);
 	if (r == -EINVAL)
 		abi_log(&s->context, ANDIRON_LOG_ERROR,
 			"a target update breaks the ABI and is ignored");
-	s->no_memory |= r == -ENOMEM; /* -EAGAIN: the host sends a snapshot */
+	if (r == -ENOMEM || r == -EAGAIN) {
+		s->missed = true;
+		scraper_lacks(s);
+	}
 	settle(s);
+}
+
+void targets_repair(struct scraper *s)
+{
+	bool missed = s->missed;
+
+	s->repair_ns = 0;
+	s->missed = false;
+	target_table_each(s->table, on_change, s);
+	settle(s);
+	if (missed && ANDIRON_HAS(s->context.host, andiron_host, request_targets))
+		s->context.host->request_targets(s->context.instance, "targets");
 }
 
 void targets_rebuild(struct scraper *s)
