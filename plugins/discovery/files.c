@@ -8,6 +8,7 @@
 #include "discovery/read-files.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -139,23 +140,29 @@ static void use_watch(struct files *f, int fd)
 }
 
 /* The first trouble is the health; each new one is a line of the log. */
-static void say_state(struct files *f, int unwatched)
+static void say_state(struct files *f, const struct read_files *found)
 {
 	const struct source *first = NULL;
-	char every[32];
+	char every[32], left_out[128] = "";
 
+	if (found->left_out)
+		snprintf(left_out, sizeof(left_out),
+			 "%zu files are not read: no more than %d are; put more groups into each",
+			 found->left_out, FILES_MAX);
 	vec_each (&f->sources.all, source)
 		if (source->fault && !first)
 			first = source;
 	if (first)
 		abi_health(&f->context, ANDIRON_HEALTH_UNHEALTHY,
-			   "%s cannot be used: %s; the targets that it had stay", first->name,
-			   first->fault);
-	else if (unwatched)
+			   "%s cannot be used: %s; the targets that it had stay%s%s", first->name,
+			   first->fault, left_out[0] ? "; " : "", left_out);
+	else if (found->left_out)
+		abi_health(&f->context, ANDIRON_HEALTH_UNHEALTHY, "%s", left_out);
+	else if (found->unwatched)
 		abi_health(&f->context, ANDIRON_HEALTH_HEALTHY,
 			   "%zu targets in %zu files; %d folders cannot be watched, and are read "
 			   "every %s",
-			   sources_count(&f->sources), f->sources.all.n, unwatched,
+			   sources_count(&f->sources), f->sources.all.n, found->unwatched,
 			   duration_format(f->refresh_ns, every, sizeof(every)));
 	else
 		abi_health(&f->context, ANDIRON_HEALTH_HEALTHY, "%zu targets in %zu files",
@@ -203,7 +210,7 @@ static void on_read(void *context)
 		r->found.watch_fd = -1;
 		r->result = take(f, &r->found);
 		if (r->result == 0)
-			say_state(f, r->found.unwatched);
+			say_state(f, &r->found);
 	}
 	if (!f->stopped && r->result < 0)
 		abi_health(&f->context, ANDIRON_HEALTH_UNHEALTHY,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Target groups. Contract in groups.h. An alias of YAML's is a reference to what it stands for: a
- * short file may name one group many times, so it is rows that are bounded. */
+ * short file may name one group many times. So what is looked at and kept is bounded as if it stood
+ * there each time, and rows besides. JSON has no aliases: its text bounds what is kept of it. */
 #include "discovery/groups.h"
 
 #include "yaml/view.h"
@@ -8,8 +9,14 @@
 #include <errno.h>
 #include <jansson.h>
 
+/* A node of YAML costs this and its text, kept or not: a file without aliases, of targets with
+ * many short labels, stays below the limit. */
+#define NODE_BYTES 16
+#define MAX_COST   ((size_t)128 << 20)
+
 struct reader {
 	struct target_rows rows;
+	size_t cost;
 	struct target_label label; /* of all */
 	struct error *err;
 	size_t group; /* from 1, for messages */
@@ -23,8 +30,9 @@ static int refuse(const struct reader *r, const char *why)
 static int explain(const struct reader *r, int code)
 {
 	return code == -E2BIG ? error_set(r->err, code,
-					  "there are more than %d targets or %zu labels", ROWS_MAX,
-					  ROWS_MAX_LABELS)
+					  "there are more than %d targets, %zu labels or %zu MiB "
+					  "of labels",
+					  ROWS_MAX, ROWS_MAX_LABELS, ROWS_MAX_BYTES >> 20)
 			      : code;
 }
 
@@ -165,6 +173,20 @@ int groups_from_json(struct str text, struct target_label label, struct target_r
 	return finish(&r, code, ret);
 }
 
+/* Counts a look at a node. 0 or -E2BIG with a text. */
+static int spend(struct reader *r, const yaml_node_t *node)
+{
+	r->cost += NODE_BYTES;
+	if (node && node->type == YAML_SCALAR_NODE)
+		r->cost += node->data.scalar.length;
+	if (r->cost <= MAX_COST)
+		return 0;
+	return error_set(r->err, -E2BIG,
+			 "it holds more than %zu MiB of groups and labels, with aliases counted as "
+			 "what they stand for",
+			 MAX_COST >> 20);
+}
+
 /* Null counts as absent; nothing at all is null, too. */
 static bool yaml_is_null(struct yaml_view *view, yaml_node_t *node)
 {
@@ -188,6 +210,10 @@ static int yaml_labels(struct reader *r, struct group *g, struct yaml_view *view
 
 		if (!value)
 			break;
+		r->cost += NODE_BYTES + name.n;
+		code = spend(r, value);
+		if (code < 0)
+			break;
 		if (value->type != YAML_SCALAR_NODE)
 			return error_set(r->err, -EINVAL,
 					 "target group %zu: the value of its label %.*s is no text",
@@ -205,8 +231,12 @@ static int yaml_targets(struct reader *r, const struct group *g, struct yaml_vie
 	if (!yaml_is_null(view, list) && list->type != YAML_SEQUENCE_NODE)
 		return refuse(r, "has targets that are no list");
 	for (size_t i = 0; i < yaml_view_count(list) && code == 0; i++) {
-		struct str text = yaml_view_text(view, yaml_view_item(view, list, i));
+		yaml_node_t *node = yaml_view_item(view, list, i);
+		struct str text = yaml_view_text(view, node);
 
+		code = spend(r, node);
+		if (code < 0)
+			break;
 		code = text.p ? add_target(r, g, text)
 			      : refuse(r, "has a target that is no text");
 	}
@@ -216,13 +246,19 @@ static int yaml_targets(struct reader *r, const struct group *g, struct yaml_vie
 static int yaml_group(struct reader *r, struct yaml_view *view, yaml_node_t *map)
 {
 	struct group g = {0};
-	int code;
+	yaml_node_t *value;
+	int code = spend(r, map);
 
+	if (code < 0)
+		return code;
 	if (!map || map->type != YAML_MAPPING_NODE)
 		return refuse(r, "is no map");
-	for (size_t i = 0; yaml_view_value(view, map, i); i++) {
+	for (size_t i = 0; (value = yaml_view_value(view, map, i)); i++) {
 		struct str key = yaml_view_key(view, map, i);
 
+		code = spend(r, value);
+		if (code < 0)
+			return code;
 		if (!str_is(key, "targets") && !str_is(key, "labels"))
 			return error_set(r->err, -EINVAL,
 					 "target group %zu has \"%.*s\"; there are targets and "

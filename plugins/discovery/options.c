@@ -4,6 +4,7 @@
 
 #include "abi/log.h"
 #include "abi/value.h"
+#include "base/clock.h"
 #include "client/options.h"
 #include "discovery/dns.h"
 #include "discovery/files.h"
@@ -14,16 +15,16 @@ static const struct andiron_option of_files[] = {
 	       "last part only.",
 	       .flags = ANDIRON_OPTION_REQUIRED),
 	OPTION(DURATION, "refresh_interval", "\"5m\"",
-	       "How often the files are read although no change of them was seen.", .min = 1,
-	       .max = INT64_MAX),
+	       "How often the files are read although no change of them was seen.",
+	       .min = NS_PER_SEC, .max = INT64_MAX),
 };
 const struct andiron_options file_options = ANDIRON_OPTIONS(of_files);
 
 static const struct andiron_option of_http[] = {
 	OPTION(STRING, "url", NULL, "Where a list of target groups is, in JSON.",
 	       .flags = ANDIRON_OPTION_REQUIRED),
-	OPTION(DURATION, "refresh_interval", "\"1m\"", "How often it is asked for.", .min = 1,
-	       .max = INT64_MAX),
+	OPTION(DURATION, "refresh_interval", "\"1m\"", "How often it is asked for.",
+	       .min = NS_PER_SEC, .max = INT64_MAX),
 	CLIENT_OPTIONS,
 };
 const struct andiron_options http_options = ANDIRON_OPTIONS(of_http);
@@ -31,10 +32,10 @@ const struct andiron_options http_options = ANDIRON_OPTIONS(of_http);
 static const struct andiron_option of_dns[] = {
 	OPTION(STRINGS, "names", NULL, "Names to look up.", .flags = ANDIRON_OPTION_REQUIRED),
 	OPTION(STRING, "type", "\"SRV\"", "The type of record: SRV, A, AAAA or MX."),
-	OPTION(INT, "port", "0", "Port in the addresses of all types but SRV, which need it.",
+	OPTION(INT, "port", "0", "Port for A, AAAA and MX; required there. SRV has its own.",
 	       .min = 0, .max = UINT16_MAX),
 	OPTION(DURATION, "refresh_interval", "\"30s\"", "How often the names are looked up.",
-	       .min = 1, .max = INT64_MAX),
+	       .min = NS_PER_SEC, .max = INT64_MAX),
 };
 const struct andiron_options dns_options = ANDIRON_OPTIONS(of_dns);
 

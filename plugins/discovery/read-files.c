@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns to files to rows. Contract in read-files.h. A folder that is not there is watched for in
- * the nearest one above it that is. */
+ * the nearest one above it that is. A pipe that nobody writes to would hold up its reader for good,
+ * so only regular files are read. */
 #include "discovery/read-files.h"
 
 #include "base/buf.h"
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define CHANGES                                                                                    \
 	(IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |   \
@@ -51,16 +54,30 @@ static int fail(struct read_file *file, const struct error *err, int code)
 	return file->fault ? 0 : -ENOMEM;
 }
 
+static int read_text(const char *path, struct buf *text, struct error *err)
+{
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat is;
+	int r;
+
+	if (fd < 0 || fstat(fd, &is) < 0)
+		return -errno;
+	if (!S_ISREG(is.st_mode))
+		return error_set(err, -EINVAL, "it is no regular file");
+	r = file_read_fd(fd, text, GROUPS_MAX_BYTES);
+	if (r == -E2BIG)
+		error_set(err, r, "it is larger than %zu MiB", GROUPS_MAX_BYTES >> 20);
+	return r;
+}
+
 static int read_one(struct read_file *file)
 {
 	_cleanup_(buf_free) struct buf text = BUF_NULL;
 	struct target_label label = {STR("__meta_filepath"), str_of(file->path)};
 	struct str ending = str_skip(str_of(file->path), str_rfind(str_of(file->path), '.'));
 	struct error err = ERROR_NULL;
-	int r = file_read(AT_FDCWD, file->path, &text, GROUPS_MAX_BYTES);
+	int r = read_text(file->path, &text, &err);
 
-	if (r == -E2BIG)
-		error_set(&err, r, "it is larger than %zu MiB", GROUPS_MAX_BYTES >> 20);
 	if (r == 0)
 		r = strcasecmp(ending.p, ".json") == 0
 			    ? groups_from_json(buf_str(&text), label, &file->rows, &err)
@@ -68,10 +85,11 @@ static int read_one(struct read_file *file)
 	return r == 0 ? 0 : r == -ENOMEM ? r : fail(file, &err, r);
 }
 
-static bool has(const struct read_files *files, const char *path)
+/* Whether one of the first n is this. */
+static bool has(const struct read_files *files, size_t n, const char *path)
 {
-	vec_each (&files->all, file)
-		if (strcmp(file->path, path) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(files->all.p[i].path, path) == 0)
 			return true;
 	return false;
 }
@@ -80,8 +98,10 @@ static int add(struct read_files *ret, const char *path)
 {
 	struct read_file file = {0};
 
-	if (has(ret, path) || ret->all.n >= FILES_MAX)
+	if (ret->all.n >= FILES_MAX) {
+		ret->left_out++;
 		return 0;
+	}
 	file.path = str_dup(str_of(path));
 	if (!file.path || !vec_push(&ret->all, file)) {
 		free(file.path);
@@ -94,13 +114,15 @@ static int add(struct read_files *ret, const char *path)
 static int add_pattern(struct read_files *ret, const char *pattern)
 {
 	glob_t found = {0};
+	size_t before = ret->all.n; /* a pattern alone gives no file twice */
 	int r = glob(pattern, GLOB_PERIOD, NULL, &found);
 
 	if (r == GLOB_NOSPACE)
 		return -ENOMEM;
 	r = 0;
 	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
-		r = add(ret, found.gl_pathv[i]);
+		if (!has(ret, before, found.gl_pathv[i]))
+			r = add(ret, found.gl_pathv[i]);
 	globfree(&found);
 	return r;
 }

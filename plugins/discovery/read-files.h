@@ -12,8 +12,9 @@ struct read_file {
 
 struct read_files {
 	VEC(struct read_file) all; /* by path */
-	int watch_fd;  /* of inotify, on the folders since before they were read; or -1 */
-	int unwatched; /* folders that could not be watched */
+	int watch_fd;    /* of inotify, on the folders since before they were read; or -1 */
+	int unwatched;   /* folders that could not be watched */
+	size_t left_out; /* files beyond FILES_MAX */
 };
 
 /* Reads them. What cannot be read or watched is said in *ret. 0 or -ENOMEM. Blocks. */

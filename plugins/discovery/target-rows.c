@@ -18,8 +18,9 @@ void target_rows_free(struct target_rows *r)
 
 int target_rows_label(struct target_rows *r, struct str name, struct str value)
 {
-	if (r->labels.n >= ROWS_MAX_LABELS)
+	if (r->labels.n >= ROWS_MAX_LABELS || r->bytes + name.n + value.n > ROWS_MAX_BYTES)
 		return -E2BIG;
+	r->bytes += name.n + value.n;
 	return vec_push(&r->labels, ((struct target_label){name, value})) ? 0 : -ENOMEM;
 }
 

@@ -11,6 +11,7 @@
 /* What one source may become; what gives more is refused. */
 #define ROWS_MAX        100000
 #define ROWS_MAX_LABELS ((size_t)2 << 20)
+#define ROWS_MAX_BYTES  ((size_t)128 << 20) /* of labels: each row is to have its own copy */
 
 struct target_span {
 	size_t first, n; /* of the labels */
@@ -22,6 +23,7 @@ struct target_rows {
 	VEC(struct target_label) labels;
 	VEC(struct target_span) rows;
 	size_t begun; /* the labels of the row in the making begin here */
+	size_t bytes; /* of all labels' names and values */
 };
 
 void target_rows_free(struct target_rows *r);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Target groups, DNS answers and files, and the targets that they become. */
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "discovery/dns-answer.h"
 #include "discovery/files.h"
 #include "discovery/groups.h"
+#include "discovery/options.h"
 #include "discovery/read-files.h"
 #include "discovery/url.h"
 #include "testing/test.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct target_label where = {STR("__meta_filepath"), STR("f")};
@@ -103,6 +106,72 @@ TEST(aliases_do_not_multiply)
 		buf_printf(&text, "- *g\n");
 	expect_eq(groups_from_yaml(buf_str(&text), where, &rows, &err), -E2BIG);
 	expect(strstr(err.text, "more than 100000 targets"));
+	buf_free(&text);
+}
+
+static void put_many(struct buf *text, size_t n, char c)
+{
+	for (size_t i = 0; i < n; i++)
+		buf_putc(text, c);
+}
+
+/* Nor do those of groups without targets, of whose labels and keys as much is looked at each
+ * time. */
+TEST(aliases_of_large_groups_are_refused)
+{
+	static const char *const heads[] = {"- &g {labels: {a: \"", "- &g {labels: \"\\0",
+					    "- &g {labels: {a: \"\\0"};
+	static const char *const tails[] = {"\"}}\n", "\"}\n", "\"}}\n"};
+	struct target_rows rows = {0};
+	struct buf text = BUF_NULL;
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+		struct error err = ERROR_NULL;
+
+		buf_clear(&text);
+		buf_str_append(&text, str_of(heads[i]));
+		put_many(&text, 1 << 20, 'x');
+		buf_str_append(&text, str_of(tails[i]));
+		for (int k = 0; k < 200; k++)
+			buf_printf(&text, "- *g\n");
+		expect_eq(groups_from_yaml(buf_str(&text), where, &rows, &err), -E2BIG);
+		expect(strstr(err.text, "aliases"));
+	}
+	buf_free(&text);
+}
+
+/* A group whose every key is another look at it. */
+TEST(aliases_of_many_keys_are_refused)
+{
+	struct target_rows rows = {0};
+	struct error err = ERROR_NULL;
+	struct buf text = BUF_NULL;
+
+	buf_printf(&text, "- &g {");
+	for (int i = 0; i < 10000; i++)
+		buf_printf(&text, "labels: ,");
+	buf_printf(&text, "}\n");
+	for (int i = 0; i < 1000; i++)
+		buf_printf(&text, "- *g\n");
+	expect_eq(groups_from_yaml(buf_str(&text), where, &rows, &err), -E2BIG);
+	buf_free(&text);
+}
+
+/* Each target has a copy of its group's labels in the end: together they are bounded. */
+TEST(labels_of_all_targets_are_bounded)
+{
+	struct target_rows rows = {0};
+	struct error err = ERROR_NULL;
+	struct buf text = BUF_NULL;
+
+	buf_printf(&text, "[{\"labels\":{\"a\":\"");
+	put_many(&text, 1 << 20, 'x');
+	buf_printf(&text, "\"},\"targets\":[\"t\"");
+	for (int i = 0; i < 1000; i++)
+		buf_printf(&text, ",\"t\"");
+	buf_printf(&text, "]}]");
+	expect_eq(groups_from_json(buf_str(&text), where, &rows, &err), -E2BIG);
+	expect(strstr(err.text, "MiB"));
 	buf_free(&text);
 }
 
@@ -237,6 +306,65 @@ TEST(files_are_found_and_read)
 		unlink(path);
 	}
 	rmdir(folder);
+}
+
+/* What is no file is said to be none; a pipe that nobody writes to holds up nothing. */
+TEST(pipes_are_refused)
+{
+	char folder[] = "/tmp/test-groups-XXXXXX", path[64];
+	struct str pattern;
+	struct read_files found;
+
+	expect(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/x.json", folder);
+	expect_eq(mkfifo(path, 0600), 0);
+	pattern = str_of(path);
+	expect_eq(read_files(&pattern, 1, &found), 0);
+	expect_eq(found.all.n, 1);
+	expect(found.all.p[0].fault && strstr(found.all.p[0].fault, "no regular file"));
+	read_files_free(&found);
+	unlink(path);
+	rmdir(folder);
+}
+
+/* Files beyond what is read are counted. */
+TEST(files_beyond_the_limit_are_counted)
+{
+	char folder[] = "/tmp/test-groups-XXXXXX", first[64], path[64], all[64];
+	struct str patterns[2];
+	struct read_files found;
+
+	expect(mkdtemp(folder));
+	write_file(folder, "00000.yml", "");
+	snprintf(first, sizeof(first), "%s/00000.yml", folder);
+	for (int i = 1; i < FILES_MAX + 3; i++) {
+		snprintf(path, sizeof(path), "%s/%05d.yml", folder, i);
+		expect_eq(link(first, path), 0);
+	}
+	snprintf(all, sizeof(all), "%s/*.yml", folder);
+	patterns[0] = str_of(first);
+	patterns[1] = str_of(all);
+	expect_eq(read_files(patterns, 2, &found), 0);
+	expect_eq(found.all.n, FILES_MAX);
+	expect_eq(found.left_out, 3);
+	read_files_free(&found);
+	for (int i = 0; i < FILES_MAX + 3; i++) {
+		snprintf(path, sizeof(path), "%s/%05d.yml", folder, i);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
+/* A component does not run its loop hot. */
+TEST(intervals_have_a_least)
+{
+	static const struct andiron_options *const tables[] = {&file_options, &http_options,
+							       &dns_options};
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		for (uint32_t k = 0; k < tables[i]->count; k++)
+			if (!strcmp(tables[i]->items[k].name, "refresh_interval"))
+				expect_eq(tables[i]->items[k].min, NS_PER_SEC);
 }
 
 /* What can be a pattern, and what an answer's content type. */
