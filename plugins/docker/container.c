@@ -213,6 +213,14 @@ void container_list_free(struct container_list *list)
 	vec_free(&list->all);
 }
 
+bool container_list_has(const struct container_list *list, struct str id)
+{
+	vec_each (&list->all, c)
+		if (str_eq((*c)->id, id))
+			return true;
+	return false;
+}
+
 void network_free(struct network *n)
 {
 	struct arena arena;

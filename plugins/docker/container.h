@@ -51,6 +51,8 @@ struct network_list {
 
 void container_free(struct container *c);
 void container_list_free(struct container_list *list);
+/* O(containers) */
+bool container_list_has(const struct container_list *list, struct str id);
 void network_free(struct network *n);
 void network_list_free(struct network_list *list);
 

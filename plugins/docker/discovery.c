@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "client/loop.h"
 #include "docker/events.h"
+#include "docker/ids.h"
 #include "docker/settings.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@
 #define MAX_LIST        (32u << 20)
 #define MAX_TOUCHED     64 /* containers asked for one by one; beyond that all are */
 #define MAX_ID          128
+#define MAX_TROUBLE     1280
 
 /* IDLE ─▶ CONTAINERS ─▶ IDLE, or ─▶ NETWORKS ─▶ IDLE where some network is not known.
  * In both a request runs, or a worker reads its answer. */
@@ -50,17 +52,17 @@ struct discovery {
 	struct containers containers;
 	struct events events;
 	enum state state;
-	VEC(struct str) touched; /* ids to ask for, each to be freed */
-	VEC(struct str) asked;   /* ids that are being asked for; none: all are */
+	struct ids touched; /* to ask for */
+	struct ids asked;   /* that are being asked for; none: all are */
 	bool want_all;
 	bool following; /* events come */
 	bool complete;  /* all have been listed once */
 	uint64_t stream, request;
-	uint64_t gather_timer, retry_timer, refresh_timer, patience_timer;
+	uint64_t gather_timer, retry_timer, refused_timer, refresh_timer, patience_timer;
 	int64_t listed_ns; /* when all were last asked for, */
 	int64_t begun_ns;  /* and when the stream of events began */
 	int64_t wait_ms;   /* before the next attempt */
-	char trouble[1280], no_events[1280];
+	char trouble[MAX_TROUBLE], no_events[MAX_TROUBLE], no_networks[MAX_TROUBLE];
 	bool reported;
 	struct discovery_counts counts;
 };
@@ -68,16 +70,6 @@ struct discovery {
 static struct http_client *client_of(const struct discovery *d)
 {
 	return client_loop_http(d->loop);
-}
-
-static void ids_clear(struct discovery *d, bool asked)
-{
-	struct str *p = asked ? d->asked.p : d->touched.p;
-	size_t *n = asked ? &d->asked.n : &d->touched.n;
-
-	for (size_t i = 0; i < *n; i++)
-		free((char *)(uintptr_t)p[i].p);
-	*n = 0;
 }
 
 int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
@@ -117,10 +109,8 @@ void discovery_free(void *self)
 	client_loop_free(d->loop);
 	containers_fini(&d->containers);
 	events_fini(&d->events);
-	ids_clear(d, true);
-	ids_clear(d, false);
-	vec_free(&d->asked);
-	vec_free(&d->touched);
+	ids_fini(&d->asked);
+	ids_fini(&d->touched);
 	settings_fini(&d->settings);
 	free(d);
 }
@@ -142,14 +132,18 @@ static void cancel_timer(struct discovery *d, uint64_t *timer)
 
 static void say_state(struct discovery *d)
 {
+	const char *trouble = d->trouble[0] ? d->trouble : d->no_networks;
+	const char *meanwhile = trouble == d->no_networks
+					? "; targets lack the labels of networks not known yet"
+				: d->complete ? "; the last targets stay"
+					      : "";
 	char every[32];
 
-	if (d->trouble[0]) {
+	if (trouble[0]) {
 		if (!d->reported)
-			abi_log(&d->context, ANDIRON_LOG_WARN, "%s; trying again", d->trouble);
+			abi_log(&d->context, ANDIRON_LOG_WARN, "%s; trying again", trouble);
 		d->reported = true;
-		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY, "%s%s", d->trouble,
-			   d->complete ? "; the last targets stay" : "");
+		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY, "%s%s", trouble, meanwhile);
 		return;
 	}
 	if (d->reported)
@@ -212,10 +206,26 @@ static void publish(struct discovery *d)
 	say_state(d);
 }
 
+static void ask_soon(struct discovery *d);
+
+/* Where the text goes that says what became of the list which is asked for. */
+static char *why(struct discovery *d)
+{
+	return d->state == NETWORKS ? d->no_networks : d->trouble;
+}
+
+/* Targets without the labels of networks are better than none. */
 static void list_failed(struct discovery *d)
 {
+	bool networks = d->state == NETWORKS;
+
 	d->state = IDLE;
 	d->counts.failures++;
+	if (networks) {
+		publish(d);
+		ask_soon(d);
+		return;
+	}
 	d->want_all = true;
 	retry_later(d);
 	say_state(d);
@@ -223,38 +233,22 @@ static void list_failed(struct discovery *d)
 
 static void list_done(struct discovery *d);
 
-static bool is_touched(const struct discovery *d, struct str id)
-{
-	vec_each (&d->touched, t)
-		if (str_eq(*t, id))
-			return true;
-	return false;
-}
-
-static bool lists(const struct container_list *list, struct str id)
-{
-	vec_each (&list->all, c)
-		if (str_eq((*c)->id, id))
-			return true;
-	return false;
-}
-
 static void took_containers(struct discovery *d, struct reading *r)
 {
 	int failure = 0;
 
-	if (d->asked.n == 0) {
+	if (d->asked.all.n == 0) {
 		failure = containers_replace(&d->containers, &r->containers);
 		d->complete |= failure == 0;
 	}
 	/* Of what an event has been told meanwhile this is no longer the state. */
-	vec_each (&d->asked, id)
-		if (!is_touched(d, *id) && !lists(&r->containers, *id))
+	vec_each (&d->asked.all, id)
+		if (!ids_have(&d->touched, *id) && !container_list_has(&r->containers, *id))
 			containers_remove(&d->containers, *id);
 	vec_each (&r->containers.all, fresh) {
 		int set = 0;
 
-		if (is_touched(d, (*fresh)->id))
+		if (ids_have(&d->touched, (*fresh)->id))
 			container_free(*fresh);
 		else
 			set = containers_set(&d->containers, *fresh);
@@ -282,11 +276,11 @@ static void on_was_read(void *context)
 	if (d->state == STOPPED) {
 		;
 	} else if (r->result < 0) {
-		snprintf(d->trouble, sizeof(d->trouble), "the Docker engine at %.*s: %s",
+		snprintf(why(d), MAX_TROUBLE, "the Docker engine at %.*s: %s",
 			 STR_FMT(d->settings.host), r->err.code ? r->err.text : "out of memory");
 		list_failed(d);
 	} else {
-		d->trouble[0] = '\0';
+		*why(d) = '\0';
 		if (r->of_networks)
 			containers_use_networks(&d->containers, &r->networks);
 		else
@@ -306,16 +300,9 @@ static void on_answer(void *context, const struct http_response *response)
 
 	d->request = 0;
 	if (response->status != 200) {
-		describe(d, of_networks ? "its networks" : "its containers", response, d->trouble,
-			 sizeof(d->trouble));
-		if (!of_networks) {
-			list_failed(d);
-			return;
-		}
-		/* Targets without the labels of networks are better than none. */
-		d->counts.failures++;
-		d->state = IDLE;
-		publish(d);
+		describe(d, of_networks ? "its networks" : "its containers", response, why(d),
+			 MAX_TROUBLE);
+		list_failed(d);
 		return;
 	}
 	d->counts.received_bytes += response->body.n;
@@ -329,7 +316,7 @@ static void on_answer(void *context, const struct http_response *response)
 		if (r)
 			buf_free(&r->text);
 		free(r);
-		snprintf(d->trouble, sizeof(d->trouble), "no memory for a list of containers");
+		snprintf(why(d), MAX_TROUBLE, "no memory for what the Docker engine answered");
 		list_failed(d);
 	}
 }
@@ -351,7 +338,7 @@ static int send(struct discovery *d, struct buf *url)
 		r = http_send(client_of(d), &d->settings.http, &request, &d->request, &err);
 	buf_free(url);
 	if (r < 0)
-		snprintf(d->trouble, sizeof(d->trouble), "the Docker engine at %.*s: %s",
+		snprintf(why(d), MAX_TROUBLE, "the Docker engine at %.*s: %s",
 			 STR_FMT(d->settings.host), err.code ? err.text : "out of memory");
 	return r;
 }
@@ -361,27 +348,26 @@ static void ask(void *context)
 {
 	struct discovery *d = context;
 	struct buf url = BUF_NULL;
+	struct ids empty;
 
 	d->gather_timer = 0;
 	if (d->state != IDLE)
 		return;
-	if (!d->want_all && d->touched.n == 0) {
+	if (!d->want_all && d->touched.all.n == 0) {
 		publish(d);
 		return;
 	}
-	ids_clear(d, true);
+	ids_clear(&d->asked);
 	if (d->want_all) {
-		ids_clear(d, false);
+		ids_clear(&d->touched);
 		d->listed_ns = clock_mono();
 		d->counts.lists++;
 	}
 	d->want_all = false;
-	if (vec_reserve(&d->asked, d->touched.n)) {
-		vec_each (&d->touched, id)
-			d->asked.p[d->asked.n++] = *id;
-		d->touched.n = 0;
-	}
-	settings_list_url(&d->settings, &url, d->asked.p, d->asked.n);
+	empty = d->asked;
+	d->asked = d->touched;
+	d->touched = empty;
+	settings_list_url(&d->settings, &url, d->asked.all.p, d->asked.all.n);
 	d->state = CONTAINERS;
 	if (send(d, &url) < 0)
 		list_failed(d);
@@ -389,7 +375,7 @@ static void ask(void *context)
 
 static void ask_soon(struct discovery *d)
 {
-	if (d->state == IDLE && (d->want_all || d->touched.n))
+	if (d->state == IDLE && (d->want_all || d->touched.all.n))
 		set_timer(d, &d->gather_timer, GATHER_NS, ask);
 }
 
@@ -403,10 +389,11 @@ static void list_done(struct discovery *d)
 	if (!networks && containers_lack_network(&d->containers)) {
 		buf_printf(&url, "%.*s/networks", STR_FMT(d->settings.base));
 		d->state = NETWORKS;
-		if (send(d, &url) == 0)
-			return;
-		d->state = IDLE;
+		if (send(d, &url) < 0)
+			list_failed(d);
+		return;
 	}
+	d->no_networks[0] = '\0';
 	publish(d);
 	ask_soon(d);
 }
@@ -414,17 +401,11 @@ static void list_done(struct discovery *d)
 /* Has a container asked for again. */
 static void touch(struct discovery *d, struct str id)
 {
-	char *copy;
-
-	if (is_touched(d, id))
+	if (ids_have(&d->touched, id))
 		return;
-	copy = d->want_all || d->settings.by_id || id.n > MAX_ID || d->touched.n >= MAX_TOUCHED
-		       ? NULL
-		       : str_dup(id);
-	if (!copy || !vec_push(&d->touched, ((struct str){copy, id.n}))) {
-		free(copy);
+	if (d->want_all || d->settings.by_id || id.n > MAX_ID ||
+	    d->touched.all.n >= MAX_TOUCHED || !ids_add(&d->touched, id))
 		d->want_all = true;
-	}
 }
 
 static void on_event(void *context, const struct event *e)
@@ -470,6 +451,8 @@ static void on_begun(void *context)
 	ask_soon(d);
 }
 
+static void on_refused(void *context);
+
 static void on_ended(void *context, const struct http_response *response)
 {
 	struct discovery *d = context;
@@ -491,7 +474,7 @@ static void on_ended(void *context, const struct http_response *response)
 		memcpy(d->trouble, d->no_events, sizeof(d->trouble));
 	say_state(d);
 	if (response->status >= 400)
-		set_timer(d, &d->retry_timer, REFUSED_NS, on_retry);
+		set_timer(d, &d->refused_timer, REFUSED_NS, on_refused);
 	else
 		retry_later(d);
 }
@@ -527,6 +510,15 @@ static void follow(struct discovery *d)
 	retry_later(d);
 }
 
+static void on_refused(void *context)
+{
+	struct discovery *d = context;
+
+	d->refused_timer = 0;
+	if (d->state != STOPPED && !d->stream)
+		follow(d);
+}
+
 static void on_retry(void *context)
 {
 	struct discovery *d = context;
@@ -534,7 +526,7 @@ static void on_retry(void *context)
 	d->retry_timer = 0;
 	if (d->state == STOPPED)
 		return;
-	if (!d->stream)
+	if (!d->stream && !d->refused_timer)
 		follow(d);
 	/* Without a stream the list is not waited for. */
 	if (d->want_all)
@@ -583,6 +575,7 @@ void discovery_stop(void *self)
 	d->state = STOPPED;
 	cancel_timer(d, &d->gather_timer);
 	cancel_timer(d, &d->retry_timer);
+	cancel_timer(d, &d->refused_timer);
 	cancel_timer(d, &d->refresh_timer);
 	cancel_timer(d, &d->patience_timer);
 	client_loop_free(d->loop);

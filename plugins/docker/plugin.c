@@ -2,6 +2,7 @@
 /* andiron-docker.so: discovery.docker. Its options, which are Alloy's and one of ours, and its
  * metrics; discovery.c runs it. */
 #include "abi/metrics.h"
+#include "base/clock.h"
 #include "client/options.h"
 #include "docker/discovery.h"
 #include "docker/settings.h"
@@ -11,7 +12,8 @@
 static const struct andiron_option filter[] = {
 	OPTION(STRING, "name", NULL, "What to filter by, as docker ps --filter takes it.",
 	       .flags = ANDIRON_OPTION_REQUIRED),
-	OPTION(STRINGS, "values", NULL, "Values, of which a container has one.",
+	OPTION(STRINGS, "values", NULL,
+	       "Values, of which a container must have one; of the filter \"label\" all.",
 	       .flags = ANDIRON_OPTION_REQUIRED),
 };
 static const struct andiron_options filter_table = ANDIRON_OPTIONS(filter);
@@ -28,7 +30,7 @@ static const struct andiron_option options[] = {
 	OPTION(DURATION, "refresh_interval", "\"1m\"",
 	       "How often all containers are listed. Changes are seen at once by events; less than "
 	       "1m counts only where the engine gives none.",
-	       .min = 1, .max = INT64_MAX),
+	       .min = NS_PER_SEC, .max = INT64_MAX),
 	OPTION(BOOL, "match_first_network", "true",
 	       "Whether a container in several networks has targets in the first of them by name "
 	       "only."),
