@@ -13,11 +13,45 @@ static int failed(const yaml_parser_t *parser, const char *name, struct error *e
 			 parser->problem ? parser->problem : "damaged");
 }
 
+static bool has_anchor(const yaml_event_t *e)
+{
+	return (e->type == YAML_SCALAR_EVENT && e->data.scalar.anchor) ||
+	       (e->type == YAML_SEQUENCE_START_EVENT && e->data.sequence_start.anchor) ||
+	       (e->type == YAML_MAPPING_START_EVENT && e->data.mapping_start.anchor);
+}
+
+/* Whether there are more than allowed. libyaml compares each anchor and alias with all anchors
+ * before it, which takes hours for some megabytes of them. What is no YAML is left to the loader;
+ * most texts have too few & to be looked at. */
+static bool has_many_anchors(struct str text)
+{
+	size_t n = 0;
+	yaml_parser_t parser;
+	yaml_event_t event;
+	bool more = true;
+
+	for (size_t i = 0; i < text.n; i++)
+		n += text.p[i] == '&';
+	if (n <= YAML_VIEW_ANCHORS || !yaml_parser_initialize(&parser))
+		return false;
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
+	for (n = 0; more && n <= YAML_VIEW_ANCHORS && yaml_parser_parse(&parser, &event);) {
+		more = event.type != YAML_STREAM_END_EVENT;
+		n += has_anchor(&event);
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	return n > YAML_VIEW_ANCHORS;
+}
+
 int yaml_view_init(struct yaml_view *ret, struct str text, const char *name, struct error *err)
 {
 	yaml_parser_t parser;
 	int r = 0;
 
+	if (has_many_anchors(text))
+		return error_set(err, -E2BIG, "%s has more than %d anchors", name,
+				 YAML_VIEW_ANCHORS);
 	if (!yaml_parser_initialize(&parser))
 		return -ENOMEM;
 	yaml_parser_set_input_string(&parser, (const unsigned char *)(text.p ? text.p : ""),

@@ -9,11 +9,14 @@
 
 #include <yaml.h>
 
+#define YAML_VIEW_ANCHORS 1000 /* in a document */
+
 struct yaml_view {
 	yaml_document_t document;
 };
 
-/* 0; -EINVAL with the line for what is no YAML, -ENOMEM. `text` is not needed afterwards. */
+/* 0; -EINVAL with the line for what is no YAML, -E2BIG with a text for more anchors than above,
+ * -ENOMEM. `text` is not needed afterwards. */
 int yaml_view_init(struct yaml_view *ret, struct str text, const char *name, struct error *err);
 void yaml_view_fini(struct yaml_view *view);
 

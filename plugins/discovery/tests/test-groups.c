@@ -157,6 +157,26 @@ TEST(aliases_of_many_keys_are_refused)
 	buf_free(&text);
 }
 
+/* The parser compares each anchor with all before it, so they are few; an & in a text is none. */
+TEST(anchors_are_few)
+{
+	struct target_rows rows = {0};
+	struct error err = ERROR_NULL;
+	struct buf text = BUF_NULL;
+
+	for (int i = 0; i < 2000; i++)
+		buf_printf(&text, "- targets: [\"a & b\"]\n");
+	expect_eq(groups_from_yaml(buf_str(&text), where, &rows, &err), 0);
+	expect_eq(rows.rows.n, 2000);
+	target_rows_free(&rows);
+	buf_clear(&text);
+	for (int i = 0; i < 2000; i++)
+		buf_printf(&text, "- targets: [&a%d b]\n", i);
+	expect_eq(groups_from_yaml(buf_str(&text), where, &rows, &err), -E2BIG);
+	expect(strstr(err.text, "anchors"));
+	buf_free(&text);
+}
+
 /* Each target has a copy of its group's labels in the end: together they are bounded. */
 TEST(labels_of_all_targets_are_bounded)
 {
