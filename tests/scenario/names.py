@@ -844,7 +844,10 @@ def worker():
     )
     with Background(WORKLOAD, "600"), Agent("c.alloy", *PATIENT) as agent:
         first = until(lambda: children_of(agent.pid, "worker"), "the process that parses runs")[0]
-        until(lambda: "Seccomp:\t2" in read(f"/proc/{first}/status"), "it is in its sandbox")
+        until(
+            lambda: "Seccomp_filters:\t2" in read(f"/proc/{first}/status"),
+            "it is in its sandbox, beside the agent's filter",
+        )
         status = read(f"/proc/{first}/status")
         for words in (r"CapEff:\t0+\n", r"CapPrm:\t0+\n", r"NoNewPrivs:\t1\n"):
             assert re.search(words, status), status
