@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filters of system calls of a process, as the kernel has them, for another process.
 
-    filters.py take PID FILE           writes those of a process into a file
+    filters.py take PID FILE           writes those of an agent into a file, but for the last,
+                                       which it has made itself
     filters.py wear FILE COMMAND…      runs a command behind them
 
 So what systemd made of a unit is tried where the unit itself cannot run.
@@ -45,6 +46,7 @@ def take(pid, path):
         )
         taken.append(struct.pack("I", n) + code.raw)
     libc.ptrace(PTRACE_DETACH, pid, None, None)
+    taken = taken[:-1]  # the kernel counts from the oldest
     with open(path, "wb") as f:
         f.write(b"".join(taken))
     print(len(taken))

@@ -57,6 +57,7 @@ static int try_in_child(attempt_fn attempt, enum where where)
 
 /* --- Other processes --- */
 
+#if !defined(__SANITIZE_ADDRESS__)
 static int be_traced(void)
 {
 	return outcome(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
@@ -66,6 +67,7 @@ static int attach_to_parent(void)
 {
 	return outcome(ptrace(PTRACE_SEIZE, getppid(), NULL, NULL));
 }
+#endif
 
 static int write_into_a_process(void)
 {
