@@ -43,6 +43,11 @@ def case_of_full(function):
     return function if DEPTH == "fast" else case(function)
 
 
+def case_unsanitized(function):
+    """A case that a sanitizer stands in the way of."""
+    return function if SANITIZED else case(function)
+
+
 def need_root():
     if os.geteuid() != 0:
         raise Skip("needs root: run it by `sudo ./check`")
