@@ -175,13 +175,17 @@ class Wrong(Exception):
 class Judged:
     """What the stacks of a profile come to. `judge(frames)` gives the name of what the stack is
     counted as, None where the program is not in its own code yet, or raises Wrong. Stacks that were
-    taken before the runtime was known count as early and are not judged."""
+    taken before the runtime was known count as early and are not judged, and a thread that is
+    ending has no stack any more."""
 
     def __init__(self, profile, judge):
         self.profile = profile
         self.early = self.beside = self.samples = self.whole = 0
         self.counts, self.wrong, self.cut = [collections.Counter() for _ in range(3)]
         for frames, n, _ in profile.stacks:
+            if not frames:
+                self.beside += n
+                continue
             if frames[0].function == "[runtime]":
                 self.early += n
                 continue

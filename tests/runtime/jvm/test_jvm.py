@@ -165,7 +165,7 @@ def agreement():
         ours = [
             ([f.function for f in frames if TREE.file(f)], n)
             for frames, n, _ in profile.stacks
-            if frames[-1].file.endswith(".java") and frames[-1].function != "Calls.burn"
+            if frames and frames[-1].file.endswith(".java") and frames[-1].function != "Calls.burn"
         ]
         own = [([name for name in names if re.match(PROGRAM, name)], n) for names, n in theirs]
         calltree.expect_agreement(
