@@ -183,6 +183,12 @@ static void waits_add(struct waits *w, uint64_t ns)
 	w->sum_ns += ns;
 }
 
+/* How many times as long as others it waits. */
+static uint32_t patience(const struct target_reader *r)
+{
+	return r->patient ? TARGET_PATIENCE : 1;
+}
+
 /* Why the process is not read now: 0 or a negative errno. The lock is held. */
 static int refuse(struct target_reader *r, const struct andiron_runtime_process *p)
 {
@@ -192,7 +198,9 @@ static int refuse(struct target_reader *r, const struct andiron_runtime_process 
 	for (uint32_t i = 0; i < r->n_stuck; i++)
 		if (is_same(p, r->stuck[i].process.pid, r->stuck[i].process.start_ns))
 			return -ETIMEDOUT;
-	return waits_sum(&find_count(r, p)->waits) >= TARGET_WAITS_MS * MS ? -ETIMEDOUT : 0;
+	if (waits_sum(&find_count(r, p)->waits) >= patience(r) * TARGET_WAITS_MS * MS)
+		return -ETIMEDOUT;
+	return 0;
 }
 
 /* Start of a process since boot, in clock ticks, which is what /proc has; 0: it is not there. */
@@ -305,7 +313,9 @@ static int prepare(struct target_memory *m, size_t n, uint32_t *ret_deadline_ms)
 	if (!r->thread)
 		return -EAGAIN;
 	find_count(r, &m->process)->n_bytes += n;
-	*ret_deadline_ms = waits_sum(&r->waits) > HURRY_NS ? HURRIED_MS : TARGET_DEADLINE_MS;
+	*ret_deadline_ms = patience(r) * (waits_sum(&r->waits) > patience(r) * HURRY_NS
+						  ? HURRIED_MS
+						  : TARGET_DEADLINE_MS);
 	return 0;
 }
 
@@ -327,7 +337,7 @@ static ssize_t read_target(struct target_memory *m, uint64_t at, size_t n)
 	slept_ns = got == -ETIMEDOUT ? deadline_ms * MS
 		   : got >= 0        ? reader_thread_slept_ns(r->thread)
 				     : 0;
-	if (slept_ns < (r->patient ? TARGET_PATIENCE_MS : 1) * MS)
+	if (got != -ETIMEDOUT && (r->patient || slept_ns < MS))
 		return got;
 	pthread_mutex_lock(&r->lock);
 	waits_add(&find_count(r, &m->process)->waits, slept_ns);

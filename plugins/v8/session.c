@@ -149,7 +149,7 @@ static void session_unlock(struct session *s)
 
 	session_count(s);
 	pthread_mutex_unlock(&s->lock);
-	/* The thread takes a second and a half for a sighting at most. */
+	/* The thread takes two and a half seconds for a sighting at most. */
 	if (full ? pthread_mutex_lock(&s->reading) != 0 : pthread_mutex_trylock(&s->reading) != 0)
 		return;
 	pthread_mutex_lock(&s->lock);

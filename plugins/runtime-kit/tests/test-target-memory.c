@@ -408,9 +408,9 @@ static pid_t start_file(int ms, struct ready *ret)
 	return pid;
 }
 
-/* The reader gives such a process up as long as that lasts, and reads the others. */
-TEST(page_that_never_comes_is_given_up)
+static void never_comes(bool patient)
 {
+	uint32_t deadline_ms = TARGET_DEADLINE_MS * (patient ? TARGET_PATIENCE : 1);
 	struct target_reader *r;
 	struct andiron_runtime_process process;
 	struct target_memory *m, *other;
@@ -419,12 +419,12 @@ TEST(page_that_never_comes_is_given_up)
 	uint64_t before;
 	char c;
 
-	r = target_reader_new(false);
+	r = target_reader_new(patient);
 	m = memory_of(r, pid);
 	other = memory_of(r, pid_other);
 	before = milliseconds();
 	expect_eq(target_memory_read(m, never.at, &c, 1), -ETIMEDOUT);
-	expect(milliseconds() - before >= TARGET_DEADLINE_MS);
+	expect(milliseconds() - before >= deadline_ms);
 	expect_eq(target_memory_read(m, never.at, &c, 1), -ETIMEDOUT);
 	expect_eq(target_reader_stuck(r), 1);
 	expect_eq(target_memory_read(other, page.at, &c, 1), 0);
@@ -439,6 +439,13 @@ TEST(page_that_never_comes_is_given_up)
 	target_memory_close(other);
 	target_reader_free(r);
 	end(pid_other);
+}
+
+/* The reader gives such a process up as long as that lasts, and reads the others. */
+TEST(page_that_never_comes_is_given_up)
+{
+	never_comes(false);
+	never_comes(true);
 }
 
 /* A reader may end before its threads do. */
@@ -487,6 +494,26 @@ TEST(waits_are_summed)
 	target_reader_free(r);
 	end(pid);
 	end(pid_other);
+}
+
+/* Whoever bounds the time itself waits longer, and refuses nobody who answers in that time. */
+TEST(a_patient_reader_waits)
+{
+	struct target_reader *r;
+	struct target_memory *m;
+	struct ready late;
+	pid_t pid = start_file(TARGET_DEADLINE_MS + 200, &late);
+	uint64_t before = milliseconds();
+	char c;
+
+	r = target_reader_new(true);
+	m = memory_of(r, pid);
+	for (uint32_t n = 0; milliseconds() - before <= TARGET_PATIENCE * TARGET_WAITS_MS; n++)
+		expect_eq(target_memory_read(m, late.at + (uint64_t)n * PAGE, &c, 1), 0);
+	expect_eq(target_memory_read(m, late.at, &c, 1), 0);
+	target_memory_close(m);
+	target_reader_free(r);
+	end(pid);
 }
 
 /* The descriptors of a process whose read never ends are closed when it is killed. */
