@@ -97,7 +97,8 @@ struct http_request {
 	/* Offers no compression: for streams that a server compresses piece by piece, as a sequence
 	 * of gzip members, which libcurl refuses. */
 	bool uncompressed;
-	/* Reads through a small buffer: for thousands of requests at once. */
+	/* For requests to thousands of hosts at once: reads through a small buffer, and remembers no
+	 * addresses, since libcurl goes through all that it remembers at each request. */
 	bool small;
 	/* Once, when the last byte has left and there is no answer yet. Must not use the client.
 	 * May be NULL. */

@@ -179,8 +179,10 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_MAXREDIRS, 10L);
 	SET(CURLOPT_USERAGENT, "andiron/" ANDIRON_VERSION);
 	SET(CURLOPT_ACCEPT_ENCODING, request->uncompressed ? NULL : "gzip");
-	if (request->small)
+	if (request->small) {
 		SET(CURLOPT_BUFFERSIZE, SMALL_BUFFER);
+		SET(CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+	}
 	SET(CURLOPT_WRITEFUNCTION, on_body);
 	SET(CURLOPT_WRITEDATA, t);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
