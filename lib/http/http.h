@@ -97,8 +97,8 @@ struct http_request {
 	/* Offers no compression: for streams that a server compresses piece by piece, as a sequence
 	 * of gzip members, which libcurl refuses. */
 	bool uncompressed;
-	/* For requests to thousands of hosts at once: reads through a small buffer, and remembers no
-	 * addresses, since libcurl goes through all that it remembers at each request. */
+	/* For requests to thousands of hosts at once: reads through a small buffer, and remembers
+	 * no addresses, since libcurl goes through all that it remembers at each request. */
 	bool small;
 	/* Once, when the last byte has left and there is no answer yet. Must not use the client.
 	 * May be NULL. */
