@@ -120,6 +120,31 @@ def as_printed():
 
 
 @case
+def pod_security():
+    """The gateway's pod is taken where Pod Security enforces `restricted`; an agent's is not."""
+    space = "strict"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    CLUSTER.create(CORE, {"metadata": {"name": space, "labels": labels}})
+    CLUSTER.create(f"{CORE}/{space}/serviceaccounts", {"metadata": {"name": "default"}})
+    CLUSTER.create(f"{CORE}/{space}/serviceaccounts", {"metadata": {"name": NAME}})
+    rendered = said_by(
+        [HELMS[0].program, "template", NAME, CHART, "--kube-version=1.37"]
+        + ["--set=backend.pyroscope.url=http://p:4040", "--set=gateway.enabled=true"]
+    )
+    sets = {
+        one["kind"]: one["spec"]["template"]
+        for one in yaml.safe_load_all(rendered)
+        if one and one["kind"] in ("DaemonSet", "StatefulSet")
+    }
+    for kind, wanted in (("StatefulSet", 201), ("DaemonSet", 403)):
+        metadata = {**sets[kind]["metadata"], "name": kind.lower()}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": sets[kind]["spec"]}
+        # A StatefulSet's controller adds the volume of its claim.
+        code, found = CLUSTER.ask("POST", f"{CORE}/{space}/pods?dryRun=All", pod)
+        assert code == wanted, (kind, code, found)
+
+
+@case
 def allow_list():
     """The page's allow-list for GKE Autopilot names what the chart renders for it."""
     listed = yaml.safe_load(re.search("```yaml\n(.*?)```", read(PAGE), re.S)[1])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cluster of one node has besides its API server and its kubelet: stands in for the
-controllers, the scheduler and the DNS, as far as a DaemonSet, a pod and a Service need them. It
-does what those do, and with the same objects, so whoever installs something sees no difference.
+controllers, the scheduler and the DNS, as far as a DaemonSet, a StatefulSet of one pod, a pod and a
+Service need them. It does what those do, and with the same objects, so whoever installs something
+sees no difference.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import threading
 from kubernetes import CORE
 from tap import read
 
+KINDS = ["DaemonSet", "StatefulSet"]
 ROUND = 0.2  # seconds between two looks
 REVISION = "controller-revision-hash"
 DOMAIN = ".svc.cluster.local"
@@ -29,8 +31,8 @@ def copy_of(cluster):
     return mine
 
 
-def revision(daemonset):
-    text = json.dumps(daemonset["spec"]["template"], sort_keys=True)
+def revision(one):
+    text = json.dumps(one["spec"]["template"], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -57,13 +59,14 @@ class Controllers:
         for space in self.cluster.must("GET", CORE)["items"]:
             self.furnish(space["metadata"]["name"])
         pods = self.cluster.must("GET", "/api/v1/pods")["items"]
-        daemonsets = self.cluster.must("GET", "/apis/apps/v1/daemonsets")["items"]
-        for daemonset in daemonsets:
-            self.run_daemonset(daemonset, pods)
-        uids = {d["metadata"]["uid"] for d in daemonsets}
+        owners = set()
+        for kind in KINDS:
+            for one in self.cluster.must("GET", f"/apis/apps/v1/{kind.lower()}s")["items"]:
+                self.run_set(kind, one, pods)
+                owners.add(one["metadata"]["uid"])
         for pod in pods:
             kind = [o["kind"] for o in pod["metadata"].get("ownerReferences", ())]
-            if kind == ["DaemonSet"] and owner(pod) not in uids:
+            if kind and kind[0] in KINDS and owner(pod) not in owners:
                 self.delete(pod)
             elif not pod["spec"].get("nodeName"):
                 self.bind(pod)
@@ -82,17 +85,18 @@ class Controllers:
         )
         self.namespaces.add(space)
 
-    def run_daemonset(self, daemonset, pods):
+    def run_set(self, kind, one, pods):
         """One pod of the template as it is now; the old one goes before the new one comes."""
-        made, template = daemonset["metadata"], daemonset["spec"]["template"]
+        made, template = one["metadata"], one["spec"]["template"]
         mine = [pod for pod in pods if owner(pod) == made["uid"]]
         for pod in mine:
-            if pod["metadata"]["labels"].get(REVISION) != revision(daemonset):
+            if pod["metadata"]["labels"].get(REVISION) != revision(one):
                 self.delete(pod)
         if mine:
             return
         self.n += 1
-        labels = {**template["metadata"]["labels"], REVISION: revision(daemonset)}
+        name = f"{made['name']}-{0 if kind == 'StatefulSet' else self.n}"
+        labels = {**template["metadata"]["labels"], REVISION: revision(one)}
         self.cluster.must(
             "POST",
             f"{CORE}/{made['namespace']}/pods",
@@ -100,11 +104,11 @@ class Controllers:
                 "metadata": {
                     **template["metadata"],
                     "labels": labels,
-                    "name": f"{made['name']}-{self.n}",
+                    "name": name,
                     "ownerReferences": [
                         {
                             "apiVersion": "apps/v1",
-                            "kind": "DaemonSet",
+                            "kind": kind,
                             "name": made["name"],
                             "uid": made["uid"],
                             "controller": True,

@@ -5,7 +5,7 @@ import os
 import subprocess
 import tempfile
 
-from kubernetes import CORE, RBAC
+from kubernetes import RBAC
 from pyroscope import get
 from tap import write
 
@@ -15,13 +15,11 @@ CHART = os.path.join(
 SPACE, NAME = "andiron", "andiron"  # as docs/cluster.md has them
 LABEL = "labelSelector=app.kubernetes.io/instance%3Dandiron"
 KINDS = [
-    f"{CORE}/{SPACE}/configmaps",
-    f"{CORE}/{SPACE}/pods",
-    f"{CORE}/{SPACE}/services",
-    f"{CORE}/{SPACE}/serviceaccounts",
+    *(f"/api/v1/{kind}" for kind in ("configmaps", "pods", "services", "serviceaccounts")),
     f"{RBAC}/clusterroles",
     f"{RBAC}/clusterrolebindings",
     "/apis/apps/v1/daemonsets",
+    "/apis/apps/v1/statefulsets",
     "/apis/networking.k8s.io/v1/networkpolicies",
 ]
 

@@ -74,6 +74,8 @@ VALUES = {
     "controller": {"terminationGracePeriodSeconds": 20},
     "extraArgs": ["--ledger=/var/lib/andiron/ledger"],
 }
+# Enforces the strictest level of Pod Security.
+STRICT = "strict"
 # What the stations of the release leave to later ones.
 KEPT = types.SimpleNamespace(uninstalled={})
 
@@ -210,13 +212,22 @@ def books():
     )
 
 
-def ledger(backend="pyroscope"):
-    """What the last agent that was asked to stop has written; its equation holds."""
+def ledger():
+    """What the last agent that was asked to stop has written, by backend; its equation holds. It
+    has both writers where it took up a new configuration before it was replaced."""
     found = json.loads(read(f"{SPOOL}/ledger"))
-    one = found["writers"][WRITERS[backend]]
-    there = sum(one[k] for k in ("delivered", "spooled", "uncertain", "in_flight"))
-    assert found["taken"] + one["carried"] == there + sum(one["dropped"].values()), found
-    return types.SimpleNamespace(taken=found["taken"], **one)
+    writers = found["writers"].values()
+    places = ("delivered", "spooled", "uncertain", "in_flight")
+    there = sum(one[k] for one in writers for k in places)
+    dropped = sum(sum(one["dropped"].values()) for one in writers)
+    assert found["taken"] + sum(one["carried"] for one in writers) == there + dropped, found
+    none = {"delivered": 0, "dropped": {}}
+    return types.SimpleNamespace(
+        **{
+            name: types.SimpleNamespace(**found["writers"].get(writer, none))
+            for name, writer in WRITERS.items()
+        }
+    )
 
 
 def server_fails(fails):
@@ -412,7 +423,7 @@ def upgrade_loses_nothing():
     until(lambda: books().spooled, "profiles wait for the server")
     HELM("upgrade", NAME, CHART, "--values", helm_values(), "--set", "logLevel=debug")
     another_agent(old)
-    KEPT.first = ledger()
+    KEPT.first = ledger().pyroscope
     assert KEPT.first.spooled and not KEPT.first.dropped, KEPT.first
     carried = until(lambda: books().carried, "the next agent has found them")
     assert carried == KEPT.first.spooled, (carried, KEPT.first)
@@ -466,11 +477,12 @@ def uninstall_leaves_the_spool():
     they have delivered, each sample once."""
     uninstall()
     assert set(os.listdir(SPOOL)) == {"pyroscope.write", "parca.write", "ledger"}, os.listdir(SPOOL)
-    third, last = KEPT.third, ledger("parca")
+    third, last = KEPT.third.pyroscope, ledger().parca
+    at_parca = KEPT.third.parca.delivered + last.delivered
     lost = sum(third.dropped.values())
     print(
         f"# {KEPT.first.delivered} + {KEPT.second.delivered:.0f} + {third.delivered} samples "
-        f"arrived, and {last.delivered} at Parca; the restart lost {lost}",
+        f"arrived, and {at_parca} at Parca; the restart lost {lost}",
         flush=True,
     )
     assert set(third.dropped) <= {f"{WRITERS['pyroscope']}:lost_at_kill"}, third
@@ -478,7 +490,53 @@ def uninstall_leaves_the_spool():
     delivered = KEPT.first.delivered + KEPT.second.delivered + third.delivered
     assert arrived == delivered, (arrived, delivered)
     assert not last.dropped, last
-    assert KEPT.parca.total() == last.delivered * PERIOD, (KEPT.parca.total(), last)
+    assert KEPT.parca.total() == at_parca * PERIOD, (KEPT.parca.total(), at_parca)
+
+
+@case
+def gateway_delivers():
+    """Delivery apart: a pod without any right, in a namespace for `restricted` pods, takes what the
+    agent sends, keeps it while the server fails, and delivers all of it."""
+    NODE.cluster.create(
+        CORE,
+        {
+            "metadata": {
+                "name": STRICT,
+                "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+            }
+        },
+    )
+    NODE.cluster.create(PODS, pod("gated", "workload", "600"))
+    arrived = RECEIVER.total()
+    apart = f"gateway.enabled=true,gateway.namespace={STRICT}"
+    HELM("install", NAME, CHART, "--values", helm_values(), "--set", apart)
+    try:
+        made = runs(f"{CORE}/{STRICT}/pods/{NAME}-gateway-0")
+    except AssertionError as late:
+        raise AssertionError(f"{late}\n{messages(STRICT)}") from late
+    pid = min(processes(made))
+    status = dict(
+        line.split(":\t") for line in read(f"/proc/{pid}/status").splitlines() if ":\t" in line
+    )
+    assert not any(int(status[kind], 16) for kind in ("CapBnd", "CapPrm", "CapEff")), status
+    assert (status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), status
+    assert set(status["Uid"].split()) == {"65534"}, status
+    profiled("workload_70", "gated")
+    server_fails(True)
+
+    def waiting():
+        found = parse_metrics(ask(f"/proc/{pid}/root/run/andiron/status", "/metrics")[1])
+        return sum(v for (n, _), v in found.items() if n == "andiron_samples_spooled")
+
+    until(waiting, "profiles wait in the gateway")
+    server_fails(False)
+    until(lambda: not waiting(), "they have arrived")
+    uninstall()
+    uid = made["metadata"]["uid"]
+    until(lambda: uid not in os.listdir("/var/lib/kubelet/pods"), "the gateway's folder is gone")
+    samples = (RECEIVER.total() - arrived) // PERIOD
+    print(f"# {samples} samples arrived by the gateway", flush=True)
+    assert samples == ledger().pyroscope.delivered, (samples, ledger())
 
 
 @case
@@ -497,7 +555,7 @@ def granted_rights_suffice():
         elif r["stageTimestamp"] < KEPT.uninstalled.get(pod, "never"):
             why = r["annotations"], r["stage"], r["stageTimestamp"], KEPT.uninstalled
             assert pod not in allowed, why
-    assert len(allowed) == 4, allowed
+    assert len(allowed) == 5, allowed
 
 
 if os.geteuid() != 0:

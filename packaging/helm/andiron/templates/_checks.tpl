@@ -134,6 +134,27 @@
 {{- $wrong = append $wrong (printf "spool.path is %q: write a folder of the node from its root on, such as \"/var/lib/andiron\"." $v.spool.path) }}
 {{- end }}
 
+{{- with $v.gateway }}
+{{- if and .enabled $v.config }}
+{{- $wrong = append $wrong "gateway.enabled is true, and the agents' configuration is taken from \"config\": write there where it sends to and install the gateway as a release of its own, or leave \"config\" out." }}
+{{- end }}
+{{- if and (not .enabled) .namespace }}
+{{- $wrong = append $wrong "gateway.namespace is given, but gateway.enabled is false: set that to true." }}
+{{- end }}
+{{- if and (not .spool.persistent) .spool.storageClassName }}
+{{- $wrong = append $wrong "gateway.spool.storageClassName is given, but gateway.spool.persistent is false: set that to true." }}
+{{- end }}
+{{- if eq (int64 .port) (int64 $v.listenPort) }}
+{{- $wrong = append $wrong (printf "gateway.port and listenPort are both %d: give one of them another." (int64 .port)) }}
+{{- end }}
+{{- $spool := include "andiron.bytes" .spool.size }}
+{{- if not $spool }}
+{{- $wrong = append $wrong (printf "gateway.spool.size is %q: write a number of bytes such as \"1Gi\"." (toString .spool.size)) }}
+{{- else if lt (int64 $spool) 8388608 }}
+{{- $wrong = append $wrong (printf "gateway.spool.size is %q: write at least \"8Mi\"." .spool.size) }}
+{{- end }}
+{{- end }}
+
 {{- $limit := dig "limits" "memory" "" (default dict $v.resources) }}
 {{- $bytes := include "andiron.bytes" $limit }}
 {{- if and (ne (toString $limit) "") (not $bytes) }}

@@ -2,10 +2,76 @@
 {{- /* The configuration that the values describe. What comes from values stands in it as a JSON
        string, which is a string of this syntax too; toJson would write "<" as an escape. */}}
 
+{{- define "andiron.endpoint" }}
+{{- $b := .Values.backend }}
+{{- $url := include "andiron.url" . }}
+  endpoint {
+    url = {{ toRawJson $url }}
+{{- if and $b.parca.address $b.parca.insecure (not (contains "://" $url)) }}
+    insecure = true
+{{- end }}
+{{- $headers := merge (dict) (default (dict) $b.headers) }}
+{{- with $b.pyroscope.tenantID }}{{ $_ := set $headers "X-Scope-OrgID" . }}{{ end }}
+{{- with $headers }}
+    headers = {
+{{- range $name, $value := . }}
+      {{ toRawJson $name }} = {{ toRawJson $value }},
+{{- end }}
+    }
+{{- end }}
+{{- with $b.secret }}
+{{- if and .name .tokenKey }}
+    bearer_token_file = {{ printf "/etc/andiron-credentials/%s" .tokenKey | toRawJson }}
+{{- else if .name }}
+
+    basic_auth {
+      username      = sys.env("BACKEND_USERNAME")
+      password_file = {{ printf "/etc/andiron-credentials/%s" .passwordKey | toRawJson }}
+    }
+{{- end }}
+{{- end }}
+{{- with $b.tls }}
+{{- if or .secret .serverName }}
+
+    tls_config {
+{{- if and .secret .caKey }}
+      ca_file = {{ printf "/etc/andiron-tls/%s" .caKey | toRawJson }}
+{{- end }}
+{{- if and .secret .certKey }}
+      cert_file = {{ printf "/etc/andiron-tls/%s" .certKey | toRawJson }}
+      key_file = {{ printf "/etc/andiron-tls/%s" .privateKey | toRawJson }}
+{{- end }}
+{{- with .serverName }}
+      server_name = {{ toRawJson . }}
+{{- end }}
+    }
+{{- end }}
+{{- end }}
+  }
+{{- end }}
+
+{{- /* Of a list: how large, and the values. */}}
+{{- define "andiron.spool" }}
+  // Kept until the server has it, over outages and restarts.
+  spool {
+    directory = "/var/lib/andiron/{{ index . 0 }}"
+    max_bytes = {{ include "andiron.bytes" (index . 1) }}
+  }
+{{- end }}
+
+{{- define "andiron.status" }}
+{{- $v := .Values }}
+
+// Metrics, and the probes of the pod.
+status.http {
+  listen_address = sys.env("POD_IP")
+  listen_port    = {{ int64 $v.listenPort }}
+}
+{{- end }}
+
 {{- define "andiron.configuration" -}}
 {{- $v := .Values }}
-{{- $b := $v.backend }}
-{{- $url := include "andiron.url" . -}}
+{{- $writer := ternary "pyroscope.write" (include "andiron.writer" .) $v.gateway.enabled -}}
 // The pods of this node: NODE_NAME is set by the DaemonSet.
 discovery.kubernetes "pods" {
   role        = "pod"
@@ -70,7 +136,7 @@ discovery.relabel "pods" {
 {{- end }}
 
 pyroscope.ebpf "pods" {
-  forward_to       = [{{ include "andiron.writer" . }}.server.receiver]
+  forward_to       = [{{ $writer }}.server.receiver]
   targets          = discovery.relabel.pods.output
   sample_rate      = {{ int64 $v.profiling.sampleRate }}
   collect_interval = {{ toRawJson $v.profiling.collectInterval }}
@@ -80,67 +146,39 @@ pyroscope.ebpf "pods" {
   pid_label        = {{ default false $v.profiling.pidLabel }}
 }
 
-{{ include "andiron.writer" . }} "server" {
+{{ $writer }} "server" {
+{{- if $v.gateway.enabled }}
   endpoint {
-    url = {{ toRawJson $url }}
-{{- if and $b.parca.address $b.parca.insecure (not (contains "://" $url)) }}
-    insecure = true
-{{- end }}
-{{- $headers := merge (dict) (default (dict) $b.headers) }}
-{{- with $b.pyroscope.tenantID }}{{ $_ := set $headers "X-Scope-OrgID" . }}{{ end }}
-{{- with $headers }}
-    headers = {
-{{- range $name, $value := . }}
-      {{ toRawJson $name }} = {{ toRawJson $value }},
-{{- end }}
-    }
-{{- end }}
-{{- with $b.secret }}
-{{- if and .name .tokenKey }}
-    bearer_token_file = {{ printf "/etc/andiron-credentials/%s" .tokenKey | toRawJson }}
-{{- else if .name }}
-
-    basic_auth {
-      username      = sys.env("BACKEND_USERNAME")
-      password_file = {{ printf "/etc/andiron-credentials/%s" .passwordKey | toRawJson }}
-    }
-{{- end }}
-{{- end }}
-{{- with $b.tls }}
-{{- if or .secret .serverName }}
-
-    tls_config {
-{{- if and .secret .caKey }}
-      ca_file = {{ printf "/etc/andiron-tls/%s" .caKey | toRawJson }}
-{{- end }}
-{{- if and .secret .certKey }}
-      cert_file = {{ printf "/etc/andiron-tls/%s" .certKey | toRawJson }}
-      key_file = {{ printf "/etc/andiron-tls/%s" .privateKey | toRawJson }}
-{{- end }}
-{{- with .serverName }}
-      server_name = {{ toRawJson . }}
-{{- end }}
-    }
-{{- end }}
-{{- end }}
+    url = {{ printf "http://%s.%s.svc:%d" (include "andiron.gatewayName" .) (include "andiron.gatewayNamespace" .) (int64 $v.gateway.port) | toRawJson }}
   }
+{{- else }}
+{{- include "andiron.endpoint" . }}
+{{- end }}
   external_labels = {
     "node" = sys.env("NODE_NAME"),
-{{- range $name, $value := $b.externalLabels }}
+{{- range $name, $value := $v.backend.externalLabels }}
     {{ toRawJson $name }} = {{ toRawJson $value }},
 {{- end }}
   }
+{{ include "andiron.spool" (list $writer $v.spool.size) }}
+}
+{{- include "andiron.status" . }}
+{{ end }}
 
-  // Kept until the server has it, over outages and restarts.
-  spool {
-    directory = "/var/lib/andiron/{{ include "andiron.writer" . }}"
-    max_bytes = {{ include "andiron.bytes" $v.spool.size }}
+{{- /* Of the gateway. Labels are those that agents gave. */}}
+{{- define "andiron.gatewayConfiguration" -}}
+// What the agents take.
+pyroscope.receive_http "agents" {
+  http {
+    listen_address = sys.env("POD_IP")
+    listen_port    = {{ int64 .Values.gateway.port }}
   }
+  forward_to = [{{ include "andiron.writer" . }}.server.receiver]
 }
 
-// Metrics, and the probes of the pod.
-status.http {
-  listen_address = sys.env("POD_IP")
-  listen_port    = {{ int64 $v.listenPort }}
+{{ include "andiron.writer" . }} "server" {
+{{- include "andiron.endpoint" . }}
+{{ include "andiron.spool" (list (include "andiron.writer" .) .Values.gateway.spool.size) }}
 }
+{{- include "andiron.status" . }}
 {{ end }}

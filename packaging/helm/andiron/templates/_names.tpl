@@ -83,6 +83,27 @@ labels:
 {{- regexReplaceAll "[^a-zA-Z0-9_]" . "_" }}
 {{- end }}
 
+{{- /* The pod between agents and backend, if it is wanted. */}}
+{{- define "andiron.gatewayName" -}}
+{{- printf "%s-gateway" (include "andiron.fullname" . | trunc 55 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "andiron.gatewayNamespace" -}}
+{{- default (include "andiron.namespace" .) .Values.gateway.namespace }}
+{{- end }}
+
+{{- define "andiron.gatewaySelectorLabels" -}}
+app.kubernetes.io/name: {{ printf "%s-gateway" (include "andiron.name" . | trunc 55 | trimSuffix "-") }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "andiron.gatewayMetadata" -}}
+name: {{ include "andiron.gatewayName" . }}
+namespace: {{ include "andiron.gatewayNamespace" . }}
+labels:
+  {{- include "andiron.labels" . | fromYaml | merge (include "andiron.gatewaySelectorLabels" . | fromYaml) | toYaml | nindent 2 }}
+{{- end }}
+
 {{- /* The writer that the backend decides: its component. Nothing with `config`. */}}
 {{- define "andiron.writer" -}}
 {{- $b := .Values.backend }}
