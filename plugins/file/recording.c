@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "export/pprof.h"
-#include "file/flame.h"
+#include "export/flame.h"
 #include "file/folded.h"
 
 #include <errno.h>

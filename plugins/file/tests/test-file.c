@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "testing/test.h"
-#include "file/flame.h"
+#include "export/flame.h"
 #include "file/folded.h"
 #include "export/top.h"
 #include "file/recording.h"

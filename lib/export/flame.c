@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flame graph's page. Contract in flame.h. */
-#include "file/flame.h"
+#include "export/flame.h"
 
 #include "base/check.h"
 #include "base/json.h"

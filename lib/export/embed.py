@@ -40,7 +40,7 @@ def main():
         out.write(
             '/* SPDX-License-Identifier: Apache-2.0 */\n/* Made from flame.html by embed.py. */\n'
         )
-        out.write('#include "flame.h"\n\n')
+        out.write('#include "export/flame.h"\n\n')
         out.write(c_string("flame_page_head", head) + "\n" + c_string("flame_page_tail", tail))
 
 
