@@ -7,12 +7,12 @@
  * file. */
 #include "pprof/decode.h"
 
-#include "base/arena.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/index.h"
 #include "pprof/gzip.h"
+#include "pprof/owned.h"
 #include "protobuf/message.h"
 #include "protobuf/pprof.pb-c.h"
 
@@ -40,12 +40,6 @@ struct decoder {
 	struct str *strings;
 	struct ids functions, mappings, locations;
 	struct error *err;
-};
-
-/* What decode gives out, and where it lies. */
-struct owned_profile {
-	struct profile profile;
-	struct arena memory;
 };
 
 static int bad(const struct decoder *d, const char *what)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `andiron report FILE`: what any pprof file says, as a table or as JSON: top
- * functions by self and by total, samples, duration, losses. Names are
- * strangers' text; on a terminal their control characters are escaped. */
+/* `andiron report FILE…`: what any pprof files say together, as a table or as JSON: top functions
+ * by self and by total, samples, duration, CPU time, losses. Names are strangers' text; on a
+ * terminal their control characters are escaped. */
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/report/input.h"
+#include "cli/report/losses.h"
 #include "cli/report/missing-symbols.h"
+#include "cli/report/shown.h"
 
 #include "base/check.h"
 #include "base/buf.h"
@@ -17,66 +20,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LOST "andiron: lost " /* how our own profiles tell of losses, in comments */
-
 #define COLUMNS_BEFORE_NAME 44u
 
 struct report {
 	const struct profile *p;
+	const struct input *input;
 	struct call_tree *tree;
 	struct top top, programs;
+	struct losses losses;
 	struct str group; /* label of the third table */
 	size_t limit;
 	size_t width; /* of a name, 0: any */
 	struct str unit;
 	struct buf out;
 };
-
-/* A value in its unit, for people: "1.23 s", "45.6 MB", "1234". */
-static void put_amount(char *text, size_t n, int64_t value, struct str unit)
-{
-	static const char *const sizes[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-	double v = (double)value;
-	size_t i = 0;
-
-	if (str_is(unit, "nanoseconds") && (v >= 1e9 || v <= -1e9)) {
-		snprintf(text, n, "%.2f s", v / 1e9);
-	} else if (str_is(unit, "nanoseconds")) {
-		snprintf(text, n, "%.1f ms", v / 1e6);
-	} else if (str_is(unit, "bytes")) {
-		for (; i < 5 && (v >= 1000 || v <= -1000); i++)
-			v /= 1000;
-		snprintf(text, n, i ? "%.1f %s" : "%.0f %s", v, sizes[i]);
-	} else {
-		snprintf(text, n, "%" PRId64, value);
-	}
-}
-
-/* Appends `s` without what could steer a terminal, cut to `width` characters;
- * what is not UTF-8 counts by the byte. */
-static void put_visible(struct buf *out, struct str s, size_t width)
-{
-	bool utf8 = str_utf8(s);
-	size_t shown = 0;
-
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		bool c1 = utf8 && c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0;
-
-		if ((c & 0xc0) != 0x80 || !utf8)
-			shown++;
-		if (width && shown >= width && i + 1 < s.n && (c & 0xc0) != 0x80) {
-			buf_str_append(out, STR("…"));
-			return;
-		}
-		if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8))
-			buf_printf(out, "\\x%02x", c);
-		else if (c1)
-			buf_printf(out, "\\x%02x", (unsigned char)s.p[++i]);
-		else
-			buf_putc(out, (char)c);
-	}
-}
 
 static double percent(int64_t value, int64_t sum)
 {
@@ -89,8 +46,8 @@ static void put_entry(struct report *r, const struct top_entry *e)
 	struct buf name = BUF_NULL;
 	struct str module = call_tree_base_name(e->source.n ? e->source : e->module);
 
-	put_amount(self, sizeof(self), e->self, r->unit);
-	put_amount(total, sizeof(total), e->total, r->unit);
+	shown_amount(self, sizeof(self), e->self, r->unit);
+	shown_amount(total, sizeof(total), e->total, r->unit);
 	buf_str_append(&name, e->name.n ? e->name : STR("[unnamed code]"));
 	if (module.n && (!e->name.n || !call_tree_unsymbolized(e->name, e->module))) {
 		bool bracket = module.p[0] == '[';
@@ -101,7 +58,7 @@ static void put_entry(struct report *r, const struct top_entry *e)
 	}
 	buf_printf(&r->out, "%11s %6.2f%% %14s %6.2f%%   ", self, percent(e->self, r->top.sum),
 		   total, percent(e->total, r->top.sum));
-	put_visible(&r->out, buf_str(&name), r->width);
+	shown_text(&r->out, buf_str(&name), r->width);
 	buf_putc(&r->out, '\n');
 	buf_free(&name);
 }
@@ -127,9 +84,9 @@ static void put_programs(struct report *r)
 		const struct top_entry *e = &r->programs.entries[i];
 		char total[32];
 
-		put_amount(total, sizeof(total), e->total, r->unit);
+		shown_amount(total, sizeof(total), e->total, r->unit);
 		buf_printf(&r->out, "%34s %6.2f%%   ", total, percent(e->total, r->programs.sum));
-		put_visible(&r->out, e->name.n ? e->name : STR("[none]"), r->width);
+		shown_text(&r->out, e->name.n ? e->name : STR("[none]"), r->width);
 		buf_putc(&r->out, '\n');
 	}
 }
@@ -150,18 +107,45 @@ static void put_types(struct report *r)
 	for (size_t i = 0; i < r->p->n_types; i++) {
 		if (i)
 			buf_str_append(&r->out, STR(", "));
-		put_visible(&r->out, r->p->types[i].type, 40);
+		shown_text(&r->out, r->p->types[i].type, 40);
 		buf_str_append(&r->out, STR(" in "));
-		put_visible(&r->out, r->p->types[i].unit, 40);
+		shown_text(&r->out, r->p->types[i].unit, 40);
 	}
 	if (r->p->period > 0) {
 		char period[32];
 
-		put_amount(period, sizeof(period), r->p->period, r->p->period_type.unit);
+		shown_amount(period, sizeof(period), r->p->period, r->p->period_type.unit);
 		buf_printf(&r->out, "; one sample every %s of ", period);
-		put_visible(&r->out, r->p->period_type.type, 40);
+		shown_text(&r->out, r->p->period_type.type, 40);
 	}
 	buf_putc(&r->out, '\n');
+}
+
+/* Of several files equal stacks are one. */
+static size_t n_stacks(const struct report *r)
+{
+	return r->input->files.n > 1 ? r->tree->counts.n : r->p->n_samples;
+}
+
+/* Processor time and cores, together and of each file. */
+static void put_cpu(struct report *r)
+{
+	if (r->input->is_cpu) {
+		buf_str_append(&r->out, STR("cpu       "));
+		shown_cores(&r->out, r->input->cpu_ns, r->p->duration_ns);
+		buf_putc(&r->out, '\n');
+	}
+	for (size_t i = 0; r->input->files.n > 1 && i < r->input->files.n; i++) {
+		const struct input_file *f = &r->input->files.p[i];
+
+		buf_str_append(&r->out, i ? STR("          ") : STR("files     "));
+		shown_text(&r->out, str_of(f->name), 0);
+		if (f->is_cpu) {
+			buf_str_append(&r->out, STR("  "));
+			shown_cores(&r->out, f->cpu_ns, f->duration_ns);
+		}
+		buf_putc(&r->out, '\n');
+	}
 }
 
 static void put_head(struct report *r)
@@ -169,24 +153,29 @@ static void put_head(struct report *r)
 	char sum[32], duration[32];
 
 	put_types(r);
-	put_amount(sum, sizeof(sum), r->top.sum, r->unit);
+	shown_amount(sum, sizeof(sum), r->top.sum, r->unit);
 	buf_str_append(&r->out, STR("samples   "));
 	if (r->top.samples >= 0)
 		buf_printf(&r->out, "%" PRId64 " in ", r->top.samples);
-	buf_printf(&r->out, "%zu distinct stacks, %s in all\n", r->p->n_samples, sum);
+	buf_printf(&r->out, "%zu distinct stacks, %s in all\n", n_stacks(r), sum);
 	if (r->p->duration_ns > 1 || r->p->time_ns > 0) {
-		put_amount(duration, sizeof(duration), r->p->duration_ns, STR("nanoseconds"));
+		shown_amount(duration, sizeof(duration), r->p->duration_ns, STR("nanoseconds"));
 		buf_printf(&r->out, "duration  %s", duration);
 		if (r->p->time_ns > 0)
 			put_time(&r->out, r->p->time_ns);
 		buf_putc(&r->out, '\n');
 	}
+	put_cpu(r);
+	for (size_t i = 0; i < r->losses.n; i++) {
+		buf_printf(&r->out, "lost      %" PRIu64 " samples: ", r->losses.list[i].samples);
+		shown_text(&r->out, r->losses.list[i].reason, 160);
+		buf_putc(&r->out, '\n');
+	}
 	for (size_t i = 0; i < r->p->n_comments; i++) {
-		struct str text = r->p->comments[i];
-		bool lost = str_starts(text, STR(LOST));
-
-		buf_str_append(&r->out, lost ? STR("lost      ") : STR("comment   "));
-		put_visible(&r->out, lost ? str_skip(text, sizeof(LOST) - 1) : text, 160);
+		if (losses_is(r->p->comments[i]))
+			continue;
+		buf_str_append(&r->out, STR("comment   "));
+		shown_text(&r->out, r->p->comments[i], 160);
 		buf_putc(&r->out, '\n');
 	}
 }
@@ -231,31 +220,41 @@ static void put_json_entries(struct report *r, const char *key, const struct top
 	buf_putc(&r->out, ']');
 }
 
-/* A comment of ours as number and reason; false for any other. */
-static bool read_loss(struct str text, uint64_t *ret_samples, struct str *ret_reason)
-{
-	struct str rest = str_skip(text, sizeof(LOST) - 1);
-	struct str number = str_cut(&rest, ' ');
-
-	if (!str_starts(text, STR(LOST)) || !str_u64(number, ret_samples) ||
-	    !str_starts(rest, STR("samples: ")))
-		return false;
-	*ret_reason = str_skip(rest, 9);
-	return true;
-}
-
 static void put_json_losses(struct report *r)
 {
-	struct str reason;
-	uint64_t samples;
-	size_t n = 0;
-
 	buf_printf(&r->out, ",\n \"losses\":[");
-	for (size_t i = 0; i < r->p->n_comments; i++) {
-		if (!read_loss(r->p->comments[i], &samples, &reason))
-			continue;
-		buf_printf(&r->out, "%s{\"samples\":%" PRIu64 ",", n++ ? "," : "", samples);
-		put_key(&r->out, "reason", reason);
+	for (size_t i = 0; i < r->losses.n; i++) {
+		buf_printf(&r->out, "%s{\"samples\":%" PRIu64 ",", i ? "," : "",
+			   r->losses.list[i].samples);
+		put_key(&r->out, "reason", r->losses.list[i].reason);
+		buf_putc(&r->out, '}');
+	}
+	buf_putc(&r->out, ']');
+}
+
+static void put_json_cpu(struct report *r, bool is_cpu, int64_t cpu_ns, int64_t duration_ns)
+{
+	if (is_cpu)
+		buf_printf(&r->out, ",\"cpu_ns\":%" PRId64, cpu_ns);
+	else
+		buf_str_append(&r->out, STR(",\"cpu_ns\":null"));
+	if (is_cpu && duration_ns > 1)
+		buf_printf(&r->out, ",\"cores\":%.6f", (double)cpu_ns / (double)duration_ns);
+	else
+		buf_str_append(&r->out, STR(",\"cores\":null"));
+}
+
+static void put_json_files(struct report *r)
+{
+	buf_str_append(&r->out, STR(",\n \"files\":["));
+	for (size_t i = 0; i < r->input->files.n; i++) {
+		const struct input_file *f = &r->input->files.p[i];
+
+		buf_str_append(&r->out, i ? STR(",{") : STR("{"));
+		put_key(&r->out, "file", str_of(f->name));
+		buf_printf(&r->out, ",\"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64,
+			   f->time_ns, f->duration_ns);
+		put_json_cpu(r, f->is_cpu, f->cpu_ns, f->duration_ns);
 		buf_putc(&r->out, '}');
 	}
 	buf_putc(&r->out, ']');
@@ -274,7 +273,7 @@ static void write_json(struct report *r)
 	buf_printf(&r->out, "],\n ");
 	put_key(&r->out, "shown", r->p->types[r->p->default_type].type);
 	buf_printf(&r->out, ",\"sum\":%" PRId64 ",\"stacks\":%zu,\"samples\":", r->top.sum,
-		   r->p->n_samples);
+		   n_stacks(r));
 	if (r->top.samples >= 0)
 		buf_printf(&r->out, "%" PRId64, r->top.samples);
 	else
@@ -282,6 +281,8 @@ static void write_json(struct report *r)
 	buf_printf(&r->out,
 		   ",\n \"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64 ",\"period\":%" PRId64,
 		   r->p->time_ns, r->p->duration_ns, r->p->period);
+	put_json_cpu(r, r->input->is_cpu, r->input->cpu_ns, r->p->duration_ns);
+	put_json_files(r);
 	put_json_losses(r);
 	top_sort_by_self(&r->top);
 	put_json_entries(r, "by_self", &r->top);
@@ -326,24 +327,19 @@ static int write_report(struct report *r, const struct wish *wish)
 	return e;
 }
 
-static int report(const char *path, const struct wish *wish)
+static int report(const char *const *paths, size_t n, const struct wish *wish)
 {
 	struct report r = {
 		.limit = wish->limit, .group = str_of(wish->group), .width = name_width()};
-	struct error err = ERROR_NULL;
-	struct profile *p = NULL;
+	struct input input = INPUT_NULL;
 	int code = EXIT_FAILED, result;
 
-	if (profile_read(path, &p, &err) < 0) {
-		struct buf text = BUF_NULL;
-
-		put_visible(&text, err.code ? str_of(err.text) : STR("out of memory"), 0);
-		fprintf(stderr, "andiron report: %.*s\n", STR_FMT(buf_str(&text)));
-		buf_free(&text);
+	if (!input_read(&input, "report", paths, n))
 		return EXIT_FAILED;
-	}
-	r.p = p;
-	r.unit = p->types[p->default_type].unit;
+	r.input = &input;
+	r.p = input.p;
+	losses_read(&r.losses, r.p);
+	r.unit = r.p->types[r.p->default_type].unit;
 	result = write_report(&r, wish);
 	if (result == 0 && !r.out.failed && fwrite(r.out.p, 1, r.out.n, stdout) == r.out.n)
 		code = EXIT_OK;
@@ -353,7 +349,7 @@ static int report(const char *path, const struct wish *wish)
 	top_fini(&r.programs);
 	call_tree_free(r.tree);
 	buf_free(&r.out);
-	profile_free(p);
+	input_fini(&input);
 	return code;
 }
 
@@ -362,9 +358,11 @@ static int run(int argc, char **argv)
 	struct wish wish = {.limit = 20, .group = "process"};
 	int first, code = options_parse(&verb_report, &wish, argc, argv, &first);
 
-	if (code == OPTIONS_DONE && argc - first != 1)
+	if (code == OPTIONS_DONE && argc == first)
 		code = options_wrong(&verb_report, "which file?");
-	return code == OPTIONS_DONE ? report(argv[first], &wish) : code;
+	if (code != OPTIONS_DONE)
+		return code;
+	return report((const char *const *)argv + first, (size_t)(argc - first), &wish);
 }
 
 static const struct flag flags[] = {
@@ -381,11 +379,15 @@ static const struct flag flags[] = {
 const struct command verb_report = {
 	.verb = "report",
 	.run = run,
-	.usage = "[OPTIONS] FILE",
-	.brief = "show the top functions of a pprof file",
-	.summary = "Shows what a pprof file holds: top functions by self and total, programs, "
-		   "samples, duration, losses.",
-	.examples = "andiron report profile.pb.gz -n 10\n",
+	.usage = "[OPTIONS] FILE...",
+	.brief = "show the top functions of pprof files",
+	.summary = "Shows what pprof files hold: top functions by self and total, programs, "
+		   "samples, duration, CPU time and cores, losses.\n"
+		   "Several files are merged, whatever their periods. CPU time is samples times "
+		   "period; cores are CPU time over the duration. The duration of several files is "
+		   "the time that they cover together: what overlaps counts once.",
+	.examples = "andiron report profile.pb.gz -n 10\n"
+		    "andiron report node-1.pb.gz node-2.pb.gz\n",
 	.flags = flags,
 	.mixed = true,
 };
