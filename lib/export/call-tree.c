@@ -3,6 +3,7 @@
 #include "export/call-tree.h"
 
 #include "export/frame-type.h"
+#include "export/function-name.h"
 
 #include "abi/unsymbolized.h"
 #include "base/check.h"
@@ -24,6 +25,17 @@ struct builder {
 	uint32_t *line_frames;     /* by line of the profile */
 	uint32_t *location_frames; /* by location, for those without lines */
 	uint32_t no_stack;         /* of samples without any frame */
+	uint32_t side;
+	bool pair;
+	struct table same; /* of a pair: struct sameness, by frame */
+	struct buf name;   /* plain, of the function at hand */
+};
+
+/* What makes two functions of a pair one: strings. */
+struct sameness {
+	uint32_t name;
+	uint32_t source; /* its file without folders */
+	uint32_t kernel;
 };
 
 void call_tree_free(struct call_tree *t)
@@ -59,22 +71,42 @@ static uint32_t add_record(struct table *t, const void *record, size_t size)
 	return table_add(t, (struct str){record, size}, &fresh);
 }
 
+/* A frame of a pair, known by what makes it the same function. */
+static uint32_t add_same(struct builder *b, const struct frame *frame, struct str source)
+{
+	struct sameness key = {frame->name, intern_add(&b->t->strings, source),
+			       frame->kind == FRAME_KERNEL};
+	uint32_t id;
+	bool fresh;
+
+	if (key.source == INDEX_NONE)
+		return INDEX_NONE;
+	id = table_add(&b->same, (struct str){(const char *)&key, sizeof(key)}, &fresh);
+	/* Equal frames have equal keys, so both tables number alike. */
+	if (id != INDEX_NONE && fresh && add_record(&b->t->frames, frame, sizeof(*frame)) != id)
+		return INDEX_NONE;
+	return id;
+}
+
 /* The frame's id, INDEX_NONE when memory is short. */
-static uint32_t add_frame_of(struct call_tree *t, struct str name, struct str module,
+static uint32_t add_frame_of(struct builder *b, struct str name, struct str module,
 			     struct str source, enum frame_kind kind)
 {
-	struct frame frame = {intern_add(&t->strings, name), intern_add(&t->strings, module),
-			      intern_add(&t->strings, source), kind};
+	struct intern *strings = &b->t->strings;
+	struct frame frame = {intern_add(strings, name), intern_add(strings, module),
+			      intern_add(strings, source), kind};
 
 	if (frame.name == INDEX_NONE || frame.module == INDEX_NONE || frame.source == INDEX_NONE)
 		return INDEX_NONE;
-	return add_record(&t->frames, &frame, sizeof(frame));
+	if (b->pair)
+		return add_same(b, &frame, call_tree_base_name(source));
+	return add_record(&b->t->frames, &frame, sizeof(frame));
 }
 
-static uint32_t add_frame(struct call_tree *t, struct str name, struct str module,
+static uint32_t add_frame(struct builder *b, struct str name, struct str module,
 			  enum frame_kind kind)
 {
-	return add_frame_of(t, name, module, STR(""), kind);
+	return add_frame_of(b, name, module, STR(""), kind);
 }
 
 /* By the mapping names that export/pprof.h gives, and those of others. */
@@ -100,25 +132,35 @@ static uint32_t add_bare_frame(struct builder *b, const struct profile_location 
 	char text[MAX_NAME];
 
 	if (b->flags & CALL_TREE_BY_FILE)
-		return add_frame(b->t, STR(""), file, kind);
+		return add_frame(b, STR(""), file, kind);
 	if (file.n == 0 || str_is(file, "[anon]"))
 		snprintf(text, sizeof(text), "[unknown]");
+	else if (b->pair) /* an address says nothing of another build */
+		snprintf(text, sizeof(text), file.p[0] == '[' ? "%.*s" : "[%.*s]", STR_FMT(base));
 	else
 		snprintf(text, sizeof(text),
 			 file.p[0] == '[' ? "%.*s+0x%" PRIx64 : "[%.*s]+0x%" PRIx64, STR_FMT(base),
 			 l->address);
-	return add_frame(b->t, str_of(text), file, kind);
+	return add_frame(b, str_of(text), file, kind);
 }
 
 /* The frame of a line of source. Functions of a runtime are kept apart by where they begin: they
  * share one module, and many have no name of their own. */
-static uint32_t add_line_frame(struct builder *b, const struct profile_function *f, struct str file,
-			       enum frame_kind kind)
+static uint32_t add_line_frame(struct builder *b, const struct profile_location *l,
+			       const struct profile_function *f, struct str file)
 {
+	enum frame_kind kind = kind_of(file);
 	bool bare = call_tree_unsymbolized(f->name, file) && kind != FRAME_KERNEL;
 	struct str name = f->name, source = STR("");
 	char text[MAX_NAME];
 
+	if (b->pair && bare)
+		return add_bare_frame(b, l, file);
+	if (b->pair) {
+		buf_clear(&b->name);
+		function_name_plain(f->name, frame_type(b->p, l), &b->name);
+		name = buf_str(&b->name);
+	}
 	if (!name.n && !(b->flags & CALL_TREE_BY_FILE))
 		name = STR("[unknown]");
 	if (kind == FRAME_RUNTIME && !bare && f->file.n) {
@@ -126,11 +168,12 @@ static uint32_t add_line_frame(struct builder *b, const struct profile_function 
 
 		if (path.n > MAX_NAME - 32) /* its end tells more */
 			path = str_skip(path, path.n - (MAX_NAME - 32));
-		snprintf(text, sizeof(text), f->start_line ? "%.*s:%" PRIu32 : "%.*s",
+		snprintf(text, sizeof(text), f->start_line && !b->pair ? "%.*s:%" PRIu32 : "%.*s",
 			 STR_FMT(path), f->start_line);
 		source = str_of(text);
 	}
-	return add_frame_of(b->t, name, file, source, bare ? FRAME_UNKNOWN : kind);
+	return b->name.failed ? INDEX_NONE
+			      : add_frame_of(b, name, file, source, bare ? FRAME_UNKNOWN : kind);
 }
 
 /* Gives each location and each of its lines a frame, so that a sample's walk touches no string. */
@@ -139,12 +182,11 @@ static int add_frames(struct builder *b)
 	for (size_t i = 1; i < b->p->n_locations; i++) { /* 0 is the null entry */
 		const struct profile_location *l = &b->p->locations[i];
 		struct str file = b->p->mappings[l->mapping].file;
-		enum frame_kind kind = kind_of(file);
 
 		for (uint32_t k = l->line_start; k < l->line_start + l->n_lines; k++) {
 			b->line_frames[k] =
-				add_line_frame(b, &b->p->functions[b->p->lines[k].function], file,
-					       kind);
+				add_line_frame(b, l, &b->p->functions[b->p->lines[k].function],
+					       file);
 			if (b->line_frames[k] == INDEX_NONE)
 				return -ENOMEM;
 		}
@@ -174,6 +216,8 @@ static uint32_t add_labels(struct builder *b, const struct profile_sample *s)
 		struct str text = label->text;
 		char number[24];
 
+		if (b->pair && (!text.n || str_is(label->key, "pid") || str_is(label->key, "tid")))
+			continue;
 		if (!text.n) {
 			snprintf(number, sizeof(number), "%" PRId64, label->number);
 			text = str_of(number);
@@ -217,7 +261,7 @@ static int add_sample(struct builder *b, size_t index)
 	const struct profile_sample *s = &b->p->samples[index];
 	const int64_t *values = b->p->values + index * b->p->n_types;
 	struct call_tree *t = b->t;
-	struct leaf leaf = {add_stack(b, s), add_labels(b, s)};
+	struct leaf leaf = {add_stack(b, s), add_labels(b, s), b->side};
 	struct leaf_count *count;
 	uint32_t id;
 
@@ -235,44 +279,77 @@ static int add_sample(struct builder *b, size_t index)
 	return 0;
 }
 
-static int build(struct builder *b)
+bool call_tree_sample_type(const struct profile *p, size_t *ret)
 {
-	struct call_tree *t = b->t;
-	int r;
+	bool found = false;
 
-	t->value_type = b->sample_type = b->p->default_type;
-	t->no_samples = true;
-	for (size_t i = 0; i < b->p->n_types; i++)
-		if (str_is(b->p->types[i].type, "samples") &&
-		    str_is(b->p->types[i].unit, "count")) {
-			b->sample_type = i;
-			t->no_samples = false;
+	for (size_t i = 0; i < p->n_types; i++)
+		if (str_is(p->types[i].type, "samples") && str_is(p->types[i].unit, "count")) {
+			*ret = i;
+			found = true;
 		}
-	if (add_frame(t, STR(""), STR(""), FRAME_MARKER) == INDEX_NONE ||
-	    add_node(t, 0, 0) == INDEX_NONE || add_record(&t->sets, "", 0) == INDEX_NONE)
-		return -ENOMEM;
-	b->no_stack = add_frame(t, STR("[no stack]"), STR(""), FRAME_MARKER);
-	r = b->no_stack == INDEX_NONE ? -ENOMEM : add_frames(b);
-	for (size_t i = 0; i < b->p->n_samples && r == 0; i++)
-		r = add_sample(b, i);
-	return r;
+	return found;
 }
 
-int call_tree_build(const struct profile *p, uint32_t flags, struct call_tree **ret)
+static int begin(struct builder *b)
+{
+	struct call_tree *t = b->t;
+
+	if (add_frame(b, STR(""), STR(""), FRAME_MARKER) == INDEX_NONE ||
+	    add_node(t, 0, 0) == INDEX_NONE || add_record(&t->sets, "", 0) == INDEX_NONE)
+		return -ENOMEM;
+	b->no_stack = add_frame(b, STR("[no stack]"), STR(""), FRAME_MARKER);
+	return b->no_stack == INDEX_NONE ? -ENOMEM : 0;
+}
+
+static int add_profile(struct builder *b, const struct profile *p, uint32_t side)
 {
 	_cleanup_(freep) uint32_t *line_frames = calloc(p->n_lines + 1, sizeof(*line_frames));
 	_cleanup_(freep)
 		uint32_t *location_frames = calloc(p->n_locations + 1, sizeof(*location_frames));
-	struct builder b = {p, calloc(1, sizeof(*b.t)), flags, 0, line_frames, location_frames, 0};
-	int r = -ENOMEM;
+	int r;
 
-	if (b.t && line_frames && location_frames)
-		r = build(&b);
+	if (!line_frames || !location_frames)
+		return -ENOMEM;
+	b->p = p;
+	b->side = side;
+	b->line_frames = line_frames;
+	b->location_frames = location_frames;
+	b->t->value_type = b->sample_type = p->default_type;
+	if (!call_tree_sample_type(p, &b->sample_type))
+		b->t->no_samples = true;
+	r = add_frames(b);
+	for (size_t i = 0; i < p->n_samples && r == 0; i++)
+		r = add_sample(b, i);
+	return r;
+}
+
+static int build(const struct profile *const *profiles, uint32_t n, uint32_t flags,
+		 struct call_tree **ret)
+{
+	struct builder b = {.t = calloc(1, sizeof(*b.t)), .flags = flags, .pair = n > 1};
+	int r = b.t ? begin(&b) : -ENOMEM;
+
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = add_profile(&b, profiles[i], i);
+	table_free(&b.same);
+	buf_free(&b.name);
 	if (r < 0)
 		call_tree_free(b.t);
 	else
 		*ret = b.t;
 	return r;
+}
+
+int call_tree_build(const struct profile *p, uint32_t flags, struct call_tree **ret)
+{
+	return build(&p, 1, flags, ret);
+}
+
+int call_tree_build_pair(const struct profile *before, const struct profile *after,
+			 struct call_tree **ret)
+{
+	return build((const struct profile *const[]){before, after}, 2, 0, ret);
 }
 
 uint32_t call_tree_label(const struct call_tree *t, uint32_t set, uint32_t key)

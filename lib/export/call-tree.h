@@ -37,6 +37,7 @@ struct node {
 struct leaf {
 	uint32_t node;
 	uint32_t labels;
+	uint32_t side; /* of a pair: 0 before, 1 after; else 0 */
 };
 
 /* What stands behind a leaf. */
@@ -53,14 +54,25 @@ struct call_tree {
 	VEC(struct leaf_count) counts; /* by leaf */
 	VEC(uint32_t) keys;            /* of labels, as they were met: strings */
 	size_t value_type;
-	bool no_samples; /* the profile counts none: their place is taken by the value */
+	bool no_samples; /* a profile counts none: their place is taken by its value */
 };
 
 #define CALL_TREE_BY_FILE 1u /* addresses without a name are one frame "" for each file */
 
 /* 0 or -ENOMEM. Copies what it needs of `p`. Expected O(frames of all samples). */
 int call_tree_build(const struct profile *p, uint32_t flags, struct call_tree **ret);
+
+/* One tree of two profiles, of which each shows its default type, to be compared. Functions are the
+ * same if they have the same plain name (function-name.h), wherever their file is; those of a
+ * runtime also need a source file of the same name. Code without a name is "[FILE]". Labels that
+ * only tell processes apart (pid, tid, numbers) are left out. 0 or -ENOMEM. */
+int call_tree_build_pair(const struct profile *before, const struct profile *after,
+			 struct call_tree **ret);
+
 void call_tree_free(struct call_tree *t);
+
+/* The type that counts samples; false: the profile has none. */
+bool call_tree_sample_type(const struct profile *p, size_t *ret);
 
 static inline const struct frame *call_tree_frame(const struct call_tree *t, uint32_t id)
 {

@@ -101,6 +101,34 @@ static void put_losses(struct buf *out, const struct profile *p)
 	buf_putc(out, ']');
 }
 
+static void put_fraction(struct buf *out, const char *name, double value)
+{
+	char text[40];
+	int n = str_print_fraction(text, sizeof(text), 9, value);
+
+	buf_printf(out, ",\"%s\":%.*s", name, n, text);
+}
+
+static void put_pair(struct buf *out, const struct call_tree *t, const struct flame_pair *pair)
+{
+	PUT_ARRAY(out, "sides", 0, (uint32_t)t->counts.n, call_tree_leaf(t, i)->side);
+	buf_str_append(out, STR(",\n\"pair\":{\"profiles\":["));
+	for (int i = 0; i < 2; i++) {
+		const struct profile *p = pair->profiles[i];
+
+		buf_str_append(out, i ? STR(",{") : STR("{"));
+		put_text(out, "name", pair->names[i]);
+		buf_printf(out, "\"time\":%" PRId64 ",\"duration\":%" PRId64, p->time_ns / 1000000,
+			   p->duration_ns);
+		put_fraction(out, "weight", pair->weight[i]);
+		put_losses(out, p);
+		buf_putc(out, '}');
+	}
+	buf_putc(out, ']');
+	put_fraction(out, "limit", pair->limit);
+	buf_putc(out, '}');
+}
+
 int flame_write(const struct call_tree *t, const struct profile *p, const struct flame_caption *c,
 		struct buf *out)
 {
@@ -116,6 +144,8 @@ int flame_write(const struct call_tree *t, const struct profile *p, const struct
 	put_losses(out, p);
 	put_texts(out, "groups", c->groups, c->n_groups);
 	put_tree(out, t, p->period);
+	if (c->pair)
+		put_pair(out, t, c->pair);
 	buf_putc(out, '}');
 	buf_str_append(out, str_of(flame_page_tail));
 	if (!out->failed)
