@@ -34,18 +34,22 @@ static bool all_have(struct profile *const *parts, size_t n, const struct profil
 	return true;
 }
 
-static int refuse(const char *const *names, struct profile *const *parts, size_t i,
-		  struct error *err)
+int profile_show_like(struct profile *p, const char *name, const struct profile *like,
+		      const char *like_name, struct error *err)
 {
-	const struct profile_type *a = &parts[0]->types[parts[0]->default_type];
-	const struct profile_type *b = &parts[i]->types[parts[i]->default_type];
+	const struct profile_type *a = &like->types[like->default_type];
+	const struct profile_type *b = &p->types[p->default_type];
+	size_t type = find_type(p, a);
 
-	return error_set(err, -EINVAL,
-			 "%s shows %.*s in %.*s, which %s does not have: it shows %.*s in %.*s; "
-			 "take files of one kind",
-			 names[0], STR_FMT(str_first(a->type, 40)), STR_FMT(str_first(a->unit, 40)),
-			 names[i], STR_FMT(str_first(b->type, 40)),
-			 STR_FMT(str_first(b->unit, 40)));
+	if (type == NO_TYPE)
+		return error_set(err, -EINVAL,
+				 "%s shows %.*s in %.*s, which %s does not have: it shows %.*s in "
+				 "%.*s; take files of one kind",
+				 like_name, STR_FMT(str_first(a->type, 40)),
+				 STR_FMT(str_first(a->unit, 40)), name,
+				 STR_FMT(str_first(b->type, 40)), STR_FMT(str_first(b->unit, 40)));
+	p->default_type = type;
+	return 0;
 }
 
 /* Sums of the parts' counts, so that each array is made once. */
@@ -169,8 +173,7 @@ static void put_head(struct profile *to, struct profile *const *parts, size_t n,
 
 		dated = dated && p->time_ns > 0;
 		windows[i] = (struct window){p->time_ns, pprof_sum(p->time_ns, length)};
-		if (p->period != to->period ||
-		    !str_eq(p->period_type.type, to->period_type.type) ||
+		if (p->period != to->period || !str_eq(p->period_type.type, to->period_type.type) ||
 		    !str_eq(p->period_type.unit, to->period_type.unit))
 			to->period = 0;
 	}
@@ -183,10 +186,12 @@ static int merge(struct owned_profile *owned, struct profile **parts, const char
 	_cleanup_(freep) struct window *windows = calloc(n, sizeof(*windows));
 	struct profile sum = {.n_types = parts[0]->n_types}, *p = &owned->profile;
 	const struct profile *first = parts[0];
+	int r = 0;
 
-	for (size_t i = 1; i < n; i++)
-		if (find_type(parts[i], &first->types[first->default_type]) == NO_TYPE)
-			return refuse(names, parts, i, err);
+	for (size_t i = 1; i < n && r == 0; i++)
+		r = profile_show_like(parts[i], names[i], first, names[0], err);
+	if (r < 0)
+		return r;
 	if (!count(parts, n, &sum))
 		return error_set(err, -E2BIG,
 				 "the files are too large to be one profile; take fewer at once");

@@ -17,6 +17,10 @@
 int profile_merge(struct profile **parts, const char *const *names, size_t n, struct profile **ret,
 		  struct error *err);
 
+/* Lets `p` show what `like` shows: 0, or -EINVAL where it has no such type, as the error says. */
+int profile_show_like(struct profile *p, const char *name, const struct profile *like,
+		      const char *like_name, struct error *err);
+
 /* The processor time of a CPU profile: its "cpu" in nanoseconds, else its samples times their
  * period. False: it is of something else. O(samples). */
 bool profile_cpu_time(const struct profile *p, int64_t *ret_ns);

@@ -252,8 +252,8 @@ static void put_json_files(struct report *r)
 
 		buf_str_append(&r->out, i ? STR(",{") : STR("{"));
 		put_key(&r->out, "file", str_of(f->name));
-		buf_printf(&r->out, ",\"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64,
-			   f->time_ns, f->duration_ns);
+		buf_printf(&r->out, ",\"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64, f->time_ns,
+			   f->duration_ns);
 		put_json_cpu(r, f->is_cpu, f->cpu_ns, f->duration_ns);
 		buf_putc(&r->out, '}');
 	}
