@@ -4,6 +4,7 @@
  * terminal their control characters are escaped. */
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/report/digest.h"
 #include "cli/report/input.h"
 #include "cli/report/losses.h"
 #include "cli/report/missing-symbols.h"
@@ -305,8 +306,9 @@ static size_t name_width(void)
 
 struct wish {
 	uint64_t limit;
-	const char *group;
+	const char *group, *reader;
 	bool json, unresolved;
+	uint64_t tokens; /* for a language model, 0: for people */
 };
 
 static int write_report(struct report *r, const struct wish *wish)
@@ -320,7 +322,10 @@ static int write_report(struct report *r, const struct wish *wish)
 		e = top_build(r->tree, &r->top);
 	if (e == 0)
 		e = top_build_by(r->tree, r->group, &r->programs);
-	if (e == 0 && wish->json)
+	if (e == 0 && wish->tokens)
+		e = digest_write(&(struct digest){r->input, r->tree, &r->top, &r->losses},
+				 wish->tokens, &r->out);
+	else if (e == 0 && wish->json)
 		write_json(r);
 	else if (e == 0)
 		write_table(r);
@@ -353,6 +358,25 @@ static int report(const char *const *paths, size_t n, const struct wish *wish)
 	return code;
 }
 
+/* "llm=TOKENS". */
+static int read_reader(struct wish *wish)
+{
+	struct str text = str_of(wish->reader);
+
+	if (!text.n)
+		return OPTIONS_DONE;
+	if (!str_starts(text, STR("llm=")) || !str_u64(str_skip(text, 4), &wish->tokens) ||
+	    wish->tokens < DIGEST_MIN_TOKENS || wish->tokens > DIGEST_MAX_TOKENS)
+		return options_wrong(
+			&verb_report,
+			"--for takes llm=TOKENS, from %u to %u, as in llm=4000, not \"%s\"",
+			DIGEST_MIN_TOKENS, DIGEST_MAX_TOKENS, wish->reader);
+	if (wish->json || wish->unresolved)
+		return options_wrong(&verb_report,
+				     "--for goes with neither --json nor --unresolved");
+	return OPTIONS_DONE;
+}
+
 static int run(int argc, char **argv)
 {
 	struct wish wish = {.limit = 20, .group = "process"};
@@ -360,6 +384,8 @@ static int run(int argc, char **argv)
 
 	if (code == OPTIONS_DONE && argc == first)
 		code = options_wrong(&verb_report, "which file?");
+	if (code == OPTIONS_DONE)
+		code = read_reader(&wish);
 	if (code != OPTIONS_DONE)
 		return code;
 	return report((const char *const *)argv + first, (size_t)(argc - first), &wish);
@@ -371,6 +397,9 @@ static const struct flag flags[] = {
 	{"group-by", 0, FLAG_INTO(struct wish, group), "LABEL",
 	 "group also by the values of a label: pid, comm (thread), pod, … (default process)"},
 	{"json", 0, FLAG_INTO(struct wish, json), NULL, "print JSON"},
+	{"for", 0, FLAG_INTO(struct wish, reader), "llm=TOKENS",
+	 "for a language model: functions and the call tree in so many tokens (of 3 bytes), and "
+	 "what was left out"},
 	{"unresolved", 0, FLAG_INTO(struct wish, unresolved), NULL,
 	 "show which code has no names, why, and what would help"},
 	{0},
@@ -387,7 +416,8 @@ const struct command verb_report = {
 		   "period; cores are CPU time over the duration. The duration of several files is "
 		   "the time that they cover together: what overlaps counts once.",
 	.examples = "andiron report profile.pb.gz -n 10\n"
-		    "andiron report node-1.pb.gz node-2.pb.gz\n",
+		    "andiron report node-1.pb.gz node-2.pb.gz\n"
+		    "andiron report profile.pb.gz --for llm=4000\n",
 	.flags = flags,
 	.mixed = true,
 };
