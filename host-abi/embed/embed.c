@@ -12,6 +12,9 @@
 #define MAX_DIRS      64u
 #define NAME_MAX_TEXT 200u
 
+/* What may be added to the clock. */
+#define LONGEST_DRAIN_NS (INT64_MAX / 2)
+
 /* --- Opening and closing --- */
 
 static int copy_texts(struct andiron *a)
@@ -105,7 +108,8 @@ static int end_run(struct andiron *a, struct embed_job *job)
 	if (a->stage != EMBED_RUNNING)
 		return 0;
 	if (*deadline_ns > 0)
-		a->host->options.drain_ns = *deadline_ns;
+		a->host->options.drain_ns =
+			*deadline_ns < LONGEST_DRAIN_NS ? *deadline_ns : LONGEST_DRAIN_NS;
 	host_stop(a->host);
 	if (*deadline_ns <= 0)
 		host_stop(a->host);

@@ -356,6 +356,22 @@ TEST(stopping_keeps_its_deadline)
 	free(t.bytes);
 }
 
+/* No deadline is too far away: it is a time that can be told. */
+TEST(stopping_may_take_forever)
+{
+	struct taken t = {0};
+	char *why = NULL;
+
+	opened = agent_open();
+	on_profiles("a", ANDIRON_FORM_PPROF, &t);
+	load(TO("a") END("a"));
+	start();
+	agent_ok(lib.stop(opened, INT64_MAX, &why), why);
+	close_it();
+	expect_eq(t.samples, TEST_SAMPLES);
+	free(t.bytes);
+}
+
 TEST(instances_know_nothing_of_each_other)
 {
 	struct taken one = {0}, two = {0};
