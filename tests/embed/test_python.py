@@ -113,11 +113,21 @@ def members(struct):
     return names
 
 
+def go_members(struct):
+    """Of a structure that the binding for Go declares: nBytes is n_bytes."""
+    text = read(os.path.join(ROOT, "host-abi/bindings/go/library.go"))
+    names = re.findall(
+        r"^\t(\w+) ", re.search(rf"^type {struct} struct {{\n(.*?)^}}", text, re.M | re.S)[1], re.M
+    )
+    return [re.sub("[A-Z]", lambda m: "_" + m[0].lower(), name) for name in names]
+
+
 @case
 def declarations():
-    """structures and version are those of the library"""
-    assert members("andiron_embed") == [name for name, _ in c.Embed._fields_]
-    assert members("andiron_profile") == [name for name, _ in c.Finished._fields_]
+    """structures and version are those of the library, also in the binding for Go"""
+    embed, profile_ = members("andiron_embed"), members("andiron_profile")
+    assert embed == [name for name, _ in c.Embed._fields_] == go_members("cEmbed")
+    assert profile_ == [name for name, _ in c.Finished._fields_] == go_members("cProfile")
     project = read(os.path.join(ROOT, "host-abi/bindings/python/pyproject.toml"))
     assert f'version = "{andiron.version(HOW["library"])}"' in project
 
