@@ -212,7 +212,7 @@ int session_report(struct session *s)
 			buf_printf(&line, "; own cost: %.2f %% of a core", s->cost);
 		if (per_sample > 0)
 			buf_printf(&line, ", %.0f ns of BPF per sample", per_sample);
-		if (!line.failed && s->options.log)
+		if (!line.failed && s->options.log && s->options.log->format != LOG_TEXT)
 			log_printf(s->options.log, ANDIRON_LOG_INFO, "andiron", "%.*s",
 				   STR_FMT(buf_str(&line)));
 		else if (!line.failed)

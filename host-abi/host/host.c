@@ -88,7 +88,7 @@ int host_new(const struct host_options *options, struct host **ret, struct error
 		free(host);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
-	log_init(&host->log, options->log_fd, options->log_level, options->log_json);
+	log_init(&host->log, options->log_fd, options->log_level, options->log_format);
 	host->log.line_fn = options->log;
 	host->log.context = options->context;
 	workers_init(&host->workers, host->options.workers);
@@ -204,6 +204,11 @@ int host_load(struct host *host, struct plan *plan, struct error *err)
 {
 	check(!host->plan && !host->running);
 	return host_reload(host, plan, err);
+}
+
+void host_log_change(struct host *host, uint32_t level, uint32_t format)
+{
+	log_change(&host->log, level, format);
 }
 
 void host_note_configuration(struct host *host, bool taken)

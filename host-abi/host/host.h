@@ -17,7 +17,7 @@ struct host;
 
 struct host_options {
 	uint32_t log_level; /* ANDIRON_LOG_* */
-	bool log_json;      /* one JSON object a line, else logfmt-like text */
+	uint32_t log_format; /* enum log_format of host/report/log.h */
 	int log_fd;         /* usually 2 */
 	/* Gets the log in place of log_fd, line by line: the message with its keys and values,
 	 * without time and level. Not under a lock. [any] */
@@ -52,6 +52,9 @@ int host_load(struct host *host, struct plan *plan, struct error *err);
  * it cannot), gone → drained and destroyed, new → made. All or nothing: on failure the old plan
  * goes on. Takes the plan over. */
 int host_reload(struct host *host, struct plan *plan, struct error *err);
+
+/* From here on the log is written so: a level, and an enum log_format. */
+void host_log_change(struct host *host, uint32_t level, uint32_t format);
 
 /* A configuration was tried: from here on the metrics say whether the last one was taken, when one
  * was, and how many were refused. What was not taken need not have reached host_reload. */

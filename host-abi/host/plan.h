@@ -48,6 +48,8 @@ struct plan {
 	VEC(struct plan_node) nodes; /* producers before consumers */
 	VEC(struct plan_edge) edges;
 	VEC(struct plan_literal) literals;
+	/* What the block `logging` says, as words of host/report/log.h; NULL: nothing. */
+	const char *log_level, *log_format;
 };
 
 /* Reads the sources as one configuration. Every error goes to `diags`;

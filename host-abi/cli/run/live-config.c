@@ -31,6 +31,23 @@ static int read_files(const struct live_config *live, struct config **ret, struc
 	return r;
 }
 
+/* How the log is to be written: the command line decides, then the files. */
+struct manner {
+	uint32_t level;
+	enum log_format format;
+};
+
+static struct manner manner_of(const struct live_config *live, const struct plan *plan)
+{
+	const char *level = live->log_level ? live->log_level : plan->log_level;
+	const char *format = live->log_format ? live->log_format : plan->log_format;
+
+	return (struct manner){
+		.level = level ? log_value(log_levels, level) : ANDIRON_LOG_INFO,
+		.format = format ? log_value(log_formats, format) : LOG_TEXT,
+	};
+}
+
 int live_config_begin(struct live_config *live, struct plan **ret)
 {
 	struct error err = ERROR_NULL;
@@ -40,7 +57,13 @@ int live_config_begin(struct live_config *live, struct plan **ret)
 		fprintf(stderr, "andiron run: %s\n", err.text);
 		return r;
 	}
-	return config_plan(live->config, live->registry, false, stderr, ret);
+	r = config_plan(live->config, live->registry, false, stderr, ret);
+	if (r == 0) {
+		struct manner manner = manner_of(live, *ret);
+
+		log_change(live->log, manner.level, manner.format);
+	}
+	return r;
 }
 
 bool live_config_readable(const struct live_config *live)
@@ -53,12 +76,12 @@ bool live_config_readable(const struct live_config *live)
 	return readable;
 }
 
-/* Findings as people read them, or as one line of a JSON log. */
+/* Findings as people read them, or as one line of a log that machines read. */
 static int make_plan(const struct live_config *live, struct config *config, struct plan **ret)
 {
 	char *text = NULL;
 	size_t n = 0;
-	FILE *out = live->log->json ? open_memstream(&text, &n) : stderr;
+	FILE *out = live->log->format != LOG_TEXT ? open_memstream(&text, &n) : stderr;
 	int r;
 
 	if (!out)
@@ -78,18 +101,24 @@ static int change_graph(const struct live_config *live, struct config *config, s
 {
 	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
+	struct manner manner;
 	int r = make_plan(live, config, &plan);
 
 	if (r < 0)
 		return r;
+	manner = manner_of(live, plan);
 	r = kept_check(live->kept, plan, &err);
 	if (r == 0)
 		r = host_reload(host, plan, &err);
 	else
 		plan_free(plan);
-	if (r < 0)
+	if (r < 0) {
 		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
-	return r;
+		return r;
+	}
+	log_change(live->log, manner.level, manner.format);
+	host_log_change(host, manner.level, manner.format);
+	return 0;
 }
 
 static int note(const struct live_config *live, struct host *host, int r)

@@ -20,6 +20,7 @@ struct live_config {
 	struct registry *registry;
 	const struct kept *kept; /* what a new plan has to do with */
 	struct log *log;
+	const char *log_level, *log_format; /* of the command line; NULL: as the files have it */
 	/* Its own. */
 	struct config *config;  /* of the graph that runs */
 	struct config *refused; /* what was tried last, if that was refused; else NULL */
@@ -28,8 +29,8 @@ struct live_config {
 
 void live_config_fini(struct live_config *live);
 
-/* Reads it for the first time: 0 and the plan, or a negative errno after a message on standard
- * error. */
+/* Reads it for the first time, and writes the log as it says from then on: 0 and the plan, or a
+ * negative errno after a message on standard error. */
 int live_config_begin(struct live_config *live, struct plan **ret);
 
 /* Whether its files can be read now. */

@@ -25,7 +25,8 @@
 
 struct run {
 	struct texts plugin_dirs, noted;
-	const char *status, *ledger, *log_level, *log_format;
+	const char *status, *ledger;
+	const char *log_level, *log_format; /* NULL: not given */
 	int64_t drain_ns;
 	char **argv; /* from the verb on, for "run it as root" */
 	char **paths;
@@ -41,11 +42,6 @@ struct run {
 };
 
 #define AGAIN_NS (10 * NS_PER_SEC)
-
-static const char *const levels[] = {
-	[ANDIRON_LOG_ERROR] = "error", [ANDIRON_LOG_WARN] = "warn",    [ANDIRON_LOG_INFO] = "info",
-	[ANDIRON_LOG_DEBUG] = "debug", [ANDIRON_LOG_DEBUG + 1] = NULL,
-};
 
 /* --- Configuration --- */
 
@@ -119,17 +115,6 @@ static void note_foreign_flags(struct run *run)
 	buf_free(&names);
 }
 
-static uint32_t level_of(const char *word)
-{
-	uint32_t level = 0;
-
-	while (strcmp(word, levels[level]) != 0) {
-		level++;
-		check(levels[level]); /* the table of options has seen to it */
-	}
-	return level;
-}
-
 static int open_session(struct run *run, struct plan *plan, struct error *err)
 {
 	struct session_options options = {
@@ -137,13 +122,13 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 		.host =
 			{
 				.log_level = run->log.level,
-				.log_json = run->log.json,
+				.log_format = run->log.format,
 				.log_fd = run->log.fd,
 				.drain_ns = run->drain_ns,
 				.status_path = run->status,
 				.kernel_symbols = run->kept.kernel_symbols,
 			},
-		.log = run->log.json ? &run->log : NULL,
+		.log = &run->log,
 		.ledger_path = run->ledger,
 		.signal = signalled,
 		.context = run,
@@ -204,6 +189,8 @@ static int run_agent(struct run *run)
 		.registry = run->registry,
 		.kept = &run->kept,
 		.log = &run->log,
+		.log_level = run->log_level,
+		.log_format = run->log_format,
 	};
 	if (live_config_begin(&run->live, &plan) < 0)
 		return EXIT_FAILED;
@@ -234,8 +221,6 @@ static void run_fini(struct run *run)
 	vec_free(&run->noted);
 }
 
-static const char *const formats[] = {"text", "json", NULL};
-
 /* Taken, and where it means nothing here, noted. */
 #define NOTED      0, FLAG_NOTED, offsetof(struct run, noted)
 #define NOTED_BOOL 0, FLAG_NOTED_BOOL, offsetof(struct run, noted)
@@ -249,9 +234,11 @@ static const struct flag flags[] = {
 	{"ledger", 0, FLAG_INTO(struct run, ledger), "FILE",
 	 "write the counts of samples as JSON at the end"},
 	{"log-level", 0, FLAG_INTO(struct run, log_level), "LEVEL",
-	 "least level to log: error, warn, info (default) or debug", .choices = levels},
+	 "least level to log: error, warn, info (default) or debug; instead of what the "
+	 "configuration's block logging says",
+	 .choices = log_levels},
 	{"log-format", 0, FLAG_INTO(struct run, log_format), "FORMAT",
-	 "form of the log: text (default) or json", .choices = formats},
+	 "form of the log: text (default), logfmt or json; likewise", .choices = log_formats},
 	{"drain-deadline", 0, FLAG_INTO(struct run, drain_ns), "DURATION",
 	 "how long stopping may take to deliver what is queued (default 10s)", .min = 1},
 	/* Alloy's own (its 1.x line), so that a unit file written for it starts andiron. */
@@ -291,10 +278,7 @@ static const struct flag flags[] = {
 
 static int run_verb(int argc, char **argv)
 {
-	struct run run = {.log_level = "info",
-			  .log_format = "text",
-			  .drain_ns = 10 * NS_PER_SEC,
-			  .argv = argv};
+	struct run run = {.drain_ns = 10 * NS_PER_SEC, .argv = argv};
 	int first, code = options_parse(&verb_run, &run, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && first == argc)
@@ -302,8 +286,7 @@ static int run_verb(int argc, char **argv)
 	if (code == OPTIONS_DONE) {
 		run.paths = argv + first;
 		run.n_paths = (size_t)(argc - first);
-		log_init(&run.log, STDERR_FILENO, level_of(run.log_level),
-			 strcmp(run.log_format, "json") == 0);
+		log_init(&run.log, STDERR_FILENO, ANDIRON_LOG_INFO, LOG_TEXT);
 		heap_keep_small();
 		code = run_agent(&run);
 		log_fini(&run.log);

@@ -5,6 +5,7 @@
  *     plan.c      sources → blocks → nodes with arguments → edges
  *     module.c    custom components and foreach → blocks
  *     import.c    modules in other files
+ *     settings.c  blocks that configure the agent itself
  *     implicit.c  symbolizers and services that nobody wrote down
  *     sort.c      the order, and what runs in circles
  *     validate.c  what the components themselves have to say */
@@ -42,6 +43,16 @@ struct draft_loop {
 	const struct stmt *block;
 };
 
+/* Blocks that configure the agent (settings.h). */
+enum draft_setting {
+	DRAFT_LOGGING,
+	DRAFT_HTTP,
+	DRAFT_TRACING,
+	DRAFT_REMOTECFG,
+	DRAFT_LIVEDEBUGGING,
+	DRAFT_SETTINGS,
+};
+
 struct draft {
 	struct lang l;
 	const struct source *sources;
@@ -51,6 +62,7 @@ struct draft {
 	VEC(struct plan_literal) literals;
 	VEC(const struct source *) imported;
 	VEC(struct draft_loop) loops;
+	const struct stmt *settings[DRAFT_SETTINGS]; /* as they stand, or NULL */
 	uint32_t n_rounds;    /* of all loops */
 	const char *searched; /* see draft_searched */
 };

@@ -4,6 +4,7 @@
  * implicit nodes) is left out. */
 #include "host/lang/draft.h"
 #include "host/lang/module.h"
+#include "host/lang/settings.h"
 #include "host/lang/syntax/parse.h"
 #include "host/lang/syntax/redact.h"
 
@@ -33,29 +34,6 @@ void draft_connect(struct draft *d, struct draft_edge edge)
 	check(edge.plan.from < d->nodes.n && edge.plan.to < d->nodes.n);
 	if (!vec_push(&d->edges, edge))
 		d->l.no_memory = true;
-}
-
-/* Blocks of Alloy that configure Alloy itself: what becomes of them here. */
-static const struct {
-	const char *name, *effect;
-} settings[] = {
-	{"logging", "--log-level decides what andiron logs"},
-	{"tracing", "andiron does not trace itself"},
-	{"http", "--status PATH serves metrics and health on a unix socket"},
-	{"remotecfg", "the configuration comes from this file alone"},
-	{"livedebugging", "--status PATH shows what each component does"},
-};
-
-/* Whether the block configures the agent and makes no node. */
-static bool is_setting(struct draft *d, const struct stmt *s)
-{
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		if (str_is(s->name, settings[i].name)) {
-			lang_warning(&d->l, s->place, settings[i].effect,
-				     "the block %s has no effect here", settings[i].name);
-			return true;
-		}
-	return false;
 }
 
 const char *draft_searched(struct draft *d)
@@ -174,7 +152,7 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 			   scope->depth ? "among components" : "at the top of a file");
 		return;
 	}
-	if (is_setting(d, s) || module_block(d, scope, s))
+	if (settings_block(d, scope, s) || module_block(d, scope, s))
 		return;
 	node.plan.place = s->place;
 	node.plan.registered = find_component(d, s->name);
@@ -396,6 +374,8 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 	uint32_t *order = NULL;
 
 	read_sources(d, &top, errors_before);
+	d->l.scope = &top;
+	settings_bind(d, plan);
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)
 		bind_node(d, i);
 	if (!d->l.no_memory)

@@ -2,44 +2,75 @@
 /* The log. Contracts in log.h. A line is put together in one buffer and written by one call, so
  * lines of several threads do not mix. Counting repeats takes a fixed table: a place is reused by
  * the next message that hashes there, after its summary was written. */
-#include "base/json.h"
 #include "host/report/log.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "host/report/escape.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define WINDOW_NS  (60 * NS_PER_SEC)
 #define PER_WINDOW 10
 #define LINE_BYTES ((size_t)64 << 10)
 
-static const char *const level_names[] = {"error", "warn", "info", "debug"};
+const char *const log_levels[] = {
+	[ANDIRON_LOG_ERROR] = "error", [ANDIRON_LOG_WARN] = "warn",    [ANDIRON_LOG_INFO] = "info",
+	[ANDIRON_LOG_DEBUG] = "debug", [ANDIRON_LOG_DEBUG + 1] = NULL,
+};
 
-void log_init(struct log *log, int fd, uint32_t level, bool json)
+const char *const log_formats[] = {
+	[LOG_TEXT] = "text",
+	[LOG_LOGFMT] = "logfmt",
+	[LOG_JSON] = "json",
+	[LOG_JSON + 1] = NULL,
+};
+
+uint32_t log_value(const char *const *words, const char *word)
 {
-	*log = (struct log){.fd = fd, .level = level, .json = json};
+	uint32_t value = 0;
+
+	while (strcmp(word, words[value]) != 0) {
+		value++;
+		check(words[value]);
+	}
+	return value;
+}
+
+void log_init(struct log *log, int fd, uint32_t level, enum log_format format)
+{
+	*log = (struct log){.fd = fd, .level = level, .format = format};
 	log->line.limit = LINE_BYTES;
 	pthread_mutex_init(&log->lock, NULL);
 }
 
-static void put_time(struct buf *out, bool json)
+void log_change(struct log *log, uint32_t level, enum log_format format)
+{
+	atomic_store(&log->level, level);
+	atomic_store(&log->format, format);
+}
+
+/* The whole moment in UTC, or the local time of day. */
+static void put_time(struct buf *out, bool whole)
 {
 	struct timespec now;
 	struct tm tm;
 	char text[32];
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (json)
+	if (whole)
 		gmtime_r(&now.tv_sec, &tm);
 	else
 		localtime_r(&now.tv_sec, &tm);
-	strftime(text, sizeof(text), json ? "%Y-%m-%dT%H:%M:%S" : "%H:%M:%S", &tm);
-	buf_printf(out, json ? "%s.%03dZ" : "%s.%03d", text, (int)(now.tv_nsec / NS_PER_MSEC));
+	strftime(text, sizeof(text), whole ? "%Y-%m-%dT%H:%M:%S" : "%H:%M:%S", &tm);
+	buf_printf(out, whole ? "%s.%03dZ" : "%s.%03d", text, (int)(now.tv_nsec / NS_PER_MSEC));
 }
 
 static struct str border(struct andiron_str s)
@@ -51,7 +82,7 @@ static void put_json(struct buf *out, uint32_t level, struct str component, stru
 {
 	buf_str_append(out, STR("{\"time\":\""));
 	put_time(out, true);
-	buf_printf(out, "\",\"level\":\"%s\",\"component\":", level_names[level]);
+	buf_printf(out, "\",\"level\":\"%s\",\"component\":", log_levels[level]);
 	json_put_str(out, component);
 	buf_str_append(out, STR(",\"message\":"));
 	json_put_str(out, message);
@@ -60,12 +91,24 @@ static void put_json(struct buf *out, uint32_t level, struct str component, stru
 static void put_text(struct buf *out, uint32_t level, struct str component, struct str message)
 {
 	put_time(out, false);
-	buf_printf(out, " %-5s ", level_names[level]);
+	buf_printf(out, " %-5s ", log_levels[level]);
 	if (component.n) {
 		text_line(out, component);
 		buf_str_append(out, STR(": "));
 	}
 	text_line(out, message);
+}
+
+static void put_logfmt(struct buf *out, uint32_t level, struct str component, struct str message)
+{
+	buf_str_append(out, STR("ts="));
+	put_time(out, true);
+	buf_printf(out, " level=%s msg=", log_levels[level]);
+	text_value(out, message);
+	if (component.n) {
+		buf_str_append(out, STR(" component_id="));
+		text_value(out, component);
+	}
 }
 
 static void put_values(struct buf *out, bool json, const struct andiron_kv *kv, uint64_t n_kv)
@@ -89,16 +132,19 @@ static void put_values(struct buf *out, bool json, const struct andiron_kv *kv, 
 static void write_line(struct log *log, uint32_t level, struct str component, struct str message,
 		       const struct andiron_kv *kv, uint64_t n_kv)
 {
+	uint32_t format = atomic_load(&log->format);
 	struct buf *out = &log->line;
 
 	pthread_mutex_lock(&log->lock);
 	buf_clear(out);
-	if (log->json)
+	if (format == LOG_JSON)
 		put_json(out, level, component, message);
+	else if (format == LOG_LOGFMT)
+		put_logfmt(out, level, component, message);
 	else
 		put_text(out, level, component, message);
-	put_values(out, log->json, kv, n_kv);
-	buf_str_append(out, log->json ? STR("}\n") : STR("\n"));
+	put_values(out, format == LOG_JSON, kv, n_kv);
+	buf_str_append(out, format == LOG_JSON ? STR("}\n") : STR("\n"));
 	if (!out->failed)
 		file_write_fd(log->fd, out->p, out->n);
 	pthread_mutex_unlock(&log->lock);
@@ -170,7 +216,7 @@ void log_write(struct log *log, uint32_t level, struct str component, struct str
 
 	if (level > ANDIRON_LOG_DEBUG)
 		level = ANDIRON_LOG_DEBUG;
-	if (level > log->level)
+	if (level > atomic_load(&log->level))
 		return;
 	message = str_first(message, LINE_BYTES / 8);
 	mute = muted(log, level, component, message, &former);

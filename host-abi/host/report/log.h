@@ -3,6 +3,10 @@
  *
  *     15:04:05.000 info  pyroscope.ebpf.node: programs loaded cpus=8
  *
+ * or as logfmt, with Alloy's keys, so that what reads its log reads this
+ *
+ *     ts=2026-01-02T15:04:05.000Z level=info msg="programs loaded" component_id=… cpus=8
+ *
  * or as one JSON object. Untrusted text is escaped, so a line is always one line. Of equal lines
  * (component, level and message; values may differ) ten a minute are written and the rest is
  * counted and summed up later. */
@@ -23,10 +27,18 @@ struct log_repeat {
 	char component[64], message[128]; /* for the summary, cut off */
 };
 
+enum log_format {
+	LOG_TEXT,
+	LOG_LOGFMT,
+	LOG_JSON,
+};
+
+/* The words for ANDIRON_LOG_* and for formats, by their values, and a NULL. */
+extern const char *const log_levels[], *const log_formats[];
+
 struct log {
 	int fd;
-	uint32_t level;
-	bool json;
+	_Atomic uint32_t level, format; /* any thread reads them */
 	/* In place of fd: see host.h, `log`. Set right after log_init. */
 	void (*line_fn)(void *context, uint32_t level, const char *component, const char *line);
 	void *context;
@@ -35,7 +47,12 @@ struct log {
 	struct log_repeat repeats[LOG_REPEATS];
 };
 
-void log_init(struct log *log, int fd, uint32_t level, bool json);
+void log_init(struct log *log, int fd, uint32_t level, enum log_format format);
+/* From the next line on. [any] */
+void log_change(struct log *log, uint32_t level, enum log_format format);
+/* The value of a word of log_levels or log_formats, which it is. */
+uint32_t log_value(const char *const *words, const char *word);
+
 /* Writes what was summed up. */
 void log_fini(struct log *log);
 

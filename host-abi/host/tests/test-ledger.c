@@ -191,10 +191,10 @@ struct heard {
 	char text[65536];
 };
 
-static void listen_to(struct heard *h, bool json)
+static void listen_to(struct heard *h, enum log_format format)
 {
 	expect_eq(pipe(h->fds), 0);
-	log_init(&h->log, h->fds[1], ANDIRON_LOG_INFO, json);
+	log_init(&h->log, h->fds[1], ANDIRON_LOG_INFO, format);
 }
 
 static struct str hear(struct heard *h)
@@ -214,7 +214,7 @@ TEST(log_lines_are_lines)
 	struct andiron_kv kv = {{"path", 4}, {"a b\n\x1b[31m\"\xff", 11}};
 	struct str out;
 
-	listen_to(&h, false);
+	listen_to(&h, LOG_TEXT);
 	log_write(&h.log, ANDIRON_LOG_WARN, STR("x.y"), STR("two\nlines\r"), &kv, 1);
 	log_write(&h.log, ANDIRON_LOG_DEBUG, STR("x.y"), STR("not shown"), NULL, 0);
 	out = hear(&h);
@@ -228,12 +228,44 @@ TEST(log_writes_json)
 	struct andiron_kv kv = {{"k", 1}, {"\"\\\n\x01\xff", 5}};
 	struct str out;
 
-	listen_to(&h, true);
+	listen_to(&h, LOG_JSON);
 	log_write(&h.log, ANDIRON_LOG_ERROR, STR("x"), STR("m"), &kv, 1);
 	out = hear(&h);
 	expect(str_starts(out, STR("{\"time\":\"20")));
 	expect(str_ends(out, STR("Z\",\"level\":\"error\",\"component\":\"x\",\"message\":\"m\","
 				 "\"k\":\"\\\"\\\\\\n\\u0001\\ufffd\"}\n")));
+}
+
+/* Alloy's keys in its order; a value is quoted where it must be. */
+TEST(log_writes_logfmt)
+{
+	struct heard h;
+	struct andiron_kv kv = {{"path", 4}, {"a b", 3}};
+	struct str out;
+
+	listen_to(&h, LOG_LOGFMT);
+	log_write(&h.log, ANDIRON_LOG_WARN, STR("x.y"), STR("say \"a\"\n"), &kv, 1);
+	out = hear(&h);
+	expect(str_starts(out, STR("ts=20")));
+	expect(str_ends(out, STR("Z level=warn msg=\"say \\\"a\\\"\\x0a\" component_id=x.y "
+				 "path=\"a b\"\n")));
+}
+
+/* A log that runs changes its level and form from line to line. */
+TEST(log_changes)
+{
+	struct heard h;
+	struct str out;
+
+	listen_to(&h, LOG_TEXT);
+	log_write(&h.log, ANDIRON_LOG_DEBUG, STR("x"), STR("one"), NULL, 0);
+	log_change(&h.log, ANDIRON_LOG_DEBUG, LOG_LOGFMT);
+	log_write(&h.log, ANDIRON_LOG_DEBUG, STR("x"), STR("two"), NULL, 0);
+	log_change(&h.log, ANDIRON_LOG_WARN, LOG_TEXT);
+	log_write(&h.log, ANDIRON_LOG_INFO, STR("x"), STR("three"), NULL, 0);
+	out = hear(&h);
+	expect(str_ends(out, STR("level=debug msg=two component_id=x\n")));
+	expect_eq(str_find(out, '\n'), out.n - 1);
 }
 
 /* Ten of the same are written, the rest is summed up. */
@@ -243,7 +275,7 @@ TEST(repeated_lines_are_summed_up)
 	struct str out;
 	int lines = 0;
 
-	listen_to(&h, false);
+	listen_to(&h, LOG_TEXT);
 	for (int i = 0; i < 1000; i++)
 		log_write(&h.log, ANDIRON_LOG_ERROR, STR("x"), STR("again"), NULL, 0);
 	out = hear(&h);

@@ -347,6 +347,10 @@ char *plan_text_of(const struct source *sources, size_t n, struct registry *regi
 	int r = plan_build(sources, n, registry, &diags, &plan);
 
 	diags_print(&diags, out, false);
+	if (r == 0 && (plan->log_level || plan->log_format))
+		fprintf(out, "logging level=%s format=%s\n",
+			plan->log_level ? plan->log_level : "-",
+			plan->log_format ? plan->log_format : "-");
 	if (r == 0)
 		print_plan(plan, out);
 	else if (r == -ENOMEM)

@@ -151,35 +151,88 @@ TEST(is_not_told_twice)
 		    "  did you mean \"pyroscope.write\"?\n" SEARCHED);
 }
 
+/* What Alloy has and andiron has not is accepted, and said. */
 TEST(accepts_settings_of_alloy)
 {
-	expect_plan("logging { level = \"debug\" }\n"
-		    "tracing {}\n"
+	expect_plan("tracing {}\n"
 		    "http {}\n"
-		    "remotecfg {}\n"
+		    "remotecfg { url = \"http://x\" }\n"
 		    "livedebugging {}\n"
 		    "raw.write \"a\" {}",
-		    "f:1:1: warning: the block logging has no effect here\n"
-		    "    1 | logging { level = \"debug\" }\n"
-		    "      | ^~~~~~~\n"
-		    "  --log-level decides what andiron logs\n"
-		    "f:2:1: warning: the block tracing has no effect here\n"
-		    "    2 | tracing {}\n"
+		    "f:1:1: warning: the block tracing has no effect here\n"
+		    "    1 | tracing {}\n"
 		    "      | ^~~~~~~\n"
 		    "  andiron does not trace itself\n"
-		    "f:3:1: warning: the block http has no effect here\n"
-		    "    3 | http {}\n"
+		    "f:2:1: warning: the block http has no effect here\n"
+		    "    2 | http {}\n"
 		    "      | ^~~~\n"
-		    "  --status PATH serves metrics and health on a unix socket\n"
-		    "f:4:1: warning: the block remotecfg has no effect here\n"
-		    "    4 | remotecfg {}\n"
+		    "  the block status.http says where metrics and probes are served\n"
+		    "f:3:1: warning: the block remotecfg has no effect here\n"
+		    "    3 | remotecfg { url = \"http://x\" }\n"
 		    "      | ^~~~~~~~~\n"
-		    "  the configuration comes from this file alone\n"
-		    "f:5:1: warning: the block livedebugging has no effect here\n"
-		    "    5 | livedebugging {}\n"
+		    "  the configuration comes from these files alone; with --watch a change of "
+		    "theirs is taken\n"
+		    "f:4:1: warning: the block livedebugging has no effect here\n"
+		    "    4 | livedebugging {}\n"
 		    "      | ^~~~~~~~~~~~~\n"
-		    "  --status PATH shows what each component does\n"
+		    "  what each component does is always to be seen: start with --status PATH and "
+		    "ask for /targets and /health\n"
 		    "node raw.write.a: {}\n");
+}
+
+/* The block logging is part of the plan, and its words are looked at. */
+TEST(obeys_the_block_logging)
+{
+	expect_plan("logging {\n  level = string.to_lower(\"DEBUG\")\n  format = \"json\"\n"
+		    "  destination = \"stderr\"\n}\n"
+		    "raw.write \"a\" {}",
+		    "logging level=debug format=json\nnode raw.write.a: {}\n");
+	expect_plan("logging {}\nraw.write \"a\" {}", "node raw.write.a: {}\n");
+	expect_plan("logging { format = \"logfmt\" }\nraw.write \"a\" {}",
+		    "logging level=- format=logfmt\nnode raw.write.a: {}\n");
+	expect_plan("logging {\n  level = \"wran\"\n  format = \"text\"\n  levle = 1\n}\n"
+		    "raw.write \"a\" {}",
+		    "f:2:11: error: level cannot be \"wran\"\n"
+		    "    2 |   level = \"wran\"\n"
+		    "      |           ^~~~~~\n"
+		    "  did you mean \"warn\"?\n"
+		    "f:3:12: error: format cannot be \"text\"\n"
+		    "    3 |   format = \"text\"\n"
+		    "      |            ^~~~~~\n"
+		    "  one of \"logfmt\", \"json\"\n"
+		    "f:4:3: error: logging has no argument \"levle\"\n"
+		    "    4 |   levle = 1\n"
+		    "      |   ^~~~~\n"
+		    "  did you mean \"level\"?\n");
+	expect_plan("logging { write_to = [] }\nraw.write \"a\" {}",
+		    "f:1:11: warning: argument write_to is accepted but ignored\n"
+		    "    1 | logging { write_to = [] }\n"
+		    "      |           ^~~~~~~~\n"
+		    "  andiron writes its log to standard error alone\n"
+		    "node raw.write.a: {}\n");
+}
+
+/* As in Alloy each stands once, at the top, without a label. */
+TEST(settings_stand_once_and_at_the_top)
+{
+	expect_plan("logging {}\nraw.write \"a\" {}\nlogging {}\n",
+		    "f:3:1: error: logging is defined twice\n"
+		    "    3 | logging {}\n"
+		    "      | ^~~~~~~\n"
+		    "  it stands at f:1:1 already\n");
+	expect_plan("logging \"x\" {}\nraw.write \"a\" {}",
+		    "f:1:9: error: logging takes no label\n"
+		    "    1 | logging \"x\" {}\n"
+		    "      |         ^~~\n");
+	expect_plan("declare \"d\" {\n  http {}\n}\nd \"e\" {}\nraw.write \"a\" {}",
+		    "f:2:3: error: the block http stands at the top of a file only\n"
+		    "    2 |   http {}\n"
+		    "      |   ^~~~\n"
+		    "  it is about the whole agent\n");
+	expect_plan("logging { level = }\nraw.write \"a\" {}",
+		    "f:1:19: error: expected a value, not }\n"
+		    "    1 | logging { level = }\n"
+		    "      |                   ^\n");
 }
 
 TEST(refuses_circles)
@@ -452,10 +505,7 @@ TEST(needs_something)
 	expect_plan("// nothing\n",
 		    "f: error: holds no components\n"
 		    "  describe at least one, such as pyroscope.ebpf \"NAME\" { … }\n");
-	expect_plan("logging {}", "f: error: holds no components\n"
-				  "  describe at least one, such as pyroscope.ebpf \"NAME\" { … }\n"
-				  "f:1:1: warning: the block logging has no effect here\n"
-				  "    1 | logging {}\n"
-				  "      | ^~~~~~~\n"
-				  "  --log-level decides what andiron logs\n");
+	expect_plan("logging {}",
+		    "f: error: holds no components\n"
+		    "  describe at least one, such as pyroscope.ebpf \"NAME\" { … }\n");
 }

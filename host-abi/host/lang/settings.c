@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in settings.h. */
+#include "host/lang/settings.h"
+
+#include "abi/option.h"
+#include "abi/value.h"
+
+/* Alloy's words; host/report/log.h knows them all. */
+static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const formats[] = {"logfmt", "json", NULL};
+static const char *const destinations[] = {"stderr", NULL};
+
+static const struct andiron_option logging[] = {
+	OPTION(STRING, "level", NULL, "The least level that is logged.", .choices = levels),
+	OPTION(STRING, "format", NULL, "The form of a line.", .choices = formats),
+	OPTION(STRING, "destination", NULL, "Where lines go.", .choices = destinations),
+	OPTION(STRINGS, "write_to", NULL, "Who gets the lines, too.",
+	       .flags = ANDIRON_OPTION_IGNORED,
+	       .effect = "andiron writes its log to standard error alone"),
+};
+static const struct andiron_options logging_options = ANDIRON_OPTIONS(logging);
+
+/* In the order of enum draft_setting. */
+static const struct {
+	const char *name;
+	const char *instead; /* of the effect that it has in Alloy; NULL: it is obeyed */
+} settings[DRAFT_SETTINGS] = {
+	[DRAFT_LOGGING] = {"logging", NULL},
+	[DRAFT_HTTP] = {"http", "the block status.http says where metrics and probes are served"},
+	[DRAFT_TRACING] = {"tracing", "andiron does not trace itself"},
+	[DRAFT_REMOTECFG] = {"remotecfg", "the configuration comes from these files alone; with "
+					  "--watch a change of theirs is taken"},
+	[DRAFT_LIVEDEBUGGING] = {"livedebugging", "what each component does is always to be seen: "
+						  "start with --status PATH and ask for /targets "
+						  "and /health"},
+};
+
+static bool may_stand(struct draft *d, const struct scope *scope, const struct stmt *s,
+		      const struct stmt *first)
+{
+	const char *name = lang_str(&d->l, s->name).p;
+
+	if (!name)
+		return false;
+	if (scope->depth > 0)
+		lang_error(&d->l, s->place, "it is about the whole agent",
+			   "the block %s stands at the top of a file only", name);
+	else if (s->labelled)
+		lang_error(&d->l, s->label_place, NULL, "%s takes no label", name);
+	else if (first)
+		lang_error(&d->l, s->place,
+			   arena_printf(d->l.arena, "it stands at %s:%u:%u already",
+					first->place.source->name, first->place.line,
+					first->place.column),
+			   "%s is defined twice", name);
+	else
+		return true;
+	return false;
+}
+
+bool settings_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	size_t i = 0;
+
+	while (i < DRAFT_SETTINGS && !str_is(s->name, settings[i].name))
+		i++;
+	if (i == DRAFT_SETTINGS)
+		return false;
+	if (!may_stand(d, scope, s, d->settings[i]))
+		return true;
+	d->settings[i] = s;
+	if (settings[i].instead)
+		lang_warning(&d->l, s->place, settings[i].instead,
+			     "the block %s has no effect here", settings[i].name);
+	return true;
+}
+
+/* The word in the plan's memory; NULL: it is not said. */
+static const char *word(struct draft *d, const struct andiron_value *args, const char *name)
+{
+	struct str text = value_str(args, name, STR_NULL);
+
+	return text.p ? lang_str(&d->l, text).p : NULL;
+}
+
+void settings_bind(struct draft *d, struct plan *plan)
+{
+	const struct stmt *s = d->settings[DRAFT_LOGGING];
+	struct binder b = {.l = &d->l};
+	struct bind_owner owner = {.name = "logging"};
+	struct andiron_value args;
+
+	if (!s || s->broken)
+		return;
+	owner.place = s->place;
+	if (bind_body(&b, &logging_options, s->body, &owner, &args)) {
+		plan->log_level = word(d, &args, "level");
+		plan->log_format = word(d, &args, "format");
+	}
+	binder_free(&b);
+}
