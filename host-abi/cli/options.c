@@ -180,6 +180,24 @@ static int add(struct texts *texts, const char *text)
 	return EXIT_FAILED;
 }
 
+/* A switch as Go's flags have them. */
+static int note_switch(const struct command *command, const struct flag *f, const char *text,
+		       struct texts *noted)
+{
+	static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
+	static const char *const no[] = {"0", "f", "F", "false", "FALSE", "False"};
+
+	if (!text)
+		return add(noted, f->name);
+	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
+		if (strcmp(text, yes[i]) == 0)
+			return add(noted, f->name);
+		if (strcmp(text, no[i]) == 0)
+			return OPTIONS_DONE;
+	}
+	return options_wrong(command, "--%s is true or false, not \"%s\"", f->name, text);
+}
+
 static int set(const struct command *command, const struct flag *f, void *values, char *argument)
 {
 	void *value = (char *)values + f->at;
@@ -196,8 +214,9 @@ static int set(const struct command *command, const struct flag *f, void *values
 		return set_duration(command, f, argument, value);
 	case FLAG_TEXTS:
 		return add(value, argument);
-	case FLAG_NOTED:
 	case FLAG_NOTED_BOOL:
+		return note_switch(command, f, argument, value);
+	case FLAG_NOTED:
 		break;
 	}
 	return add(value, f->name);

@@ -30,7 +30,7 @@ enum flag_kind {
 	FLAG_NUMBER,   /* uint64_t, from min to max */
 	FLAG_DURATION, /* int64_t ns, from min to max */
 	FLAG_NOTED,    /* struct texts: collects the names of what is accepted without meaning */
-	FLAG_NOTED_BOOL,
+	FLAG_NOTED_BOOL, /* with =true or =false, or without; one that is false is not noted */
 };
 
 struct flag {

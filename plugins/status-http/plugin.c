@@ -12,8 +12,9 @@
 
 static const struct andiron_option options[] = {
 	OPTION(STRING, "listen_address", "\"127.0.0.1\"",
-	       "The IP address to listen at. Who can reach it can read the metrics, which name "
-	       "endpoints and components; nothing can be changed there. Empty is as absent.",
+	       "The IP address to listen at, or \"*\" for all of this machine's. Who can reach it "
+	       "can read the metrics, which name endpoints and components; nothing can be changed "
+	       "there. Empty is as absent.",
 	       .since = "0.1"),
 	OPTION(INT, "listen_port", "12345",
 	       "The port; 0 takes one that is free, which the log names. Alloy's own is 12345.",
@@ -27,6 +28,8 @@ static struct str address_of(const struct andiron_value *args)
 {
 	struct str text = value_str(args, "listen_address", STR_NULL);
 
+	if (str_is(text, "*"))
+		return STR("");
 	return text.n ? text : STR("127.0.0.1");
 }
 
@@ -36,10 +39,10 @@ static int32_t validate(const struct andiron_host *host, const struct andiron_va
 	char *address = str_dup(address_of(args));
 	bool loopback;
 
-	if (address && !server_address_ok(address, &loopback))
+	if (address && *address && !server_address_ok(address, &loopback))
 		abi_report(
 			host, report, ANDIRON_REPORT_ERROR, value_get(args, "listen_address"),
-			"is no IP address; write \"127.0.0.1\", \"::1\", or \"0.0.0.0\" for all");
+			"is no IP address; write \"127.0.0.1\", \"::1\", or \"*\" for all");
 	free(address);
 	return 0;
 }

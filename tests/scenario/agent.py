@@ -198,17 +198,17 @@ def hanging_server():
 
 @case
 def foreign_flags_are_noted():
-    """Alloy's flags are taken and noted once."""
+    """Alloy's flags are taken, and what has no counterpart is noted once."""
     need_root()
     with agent(
-        "--server.http.listen-addr=0.0.0.0:12345",
+        "--server.http.memory-addr=alloy.internal:12345",
         "--storage.path",
         "/tmp/x",
         "--disable-reporting",
         "--stability.level=experimental",
         config(),
     ) as a:
-        a.until_says("--server.http.listen-addr")
+        a.until_says("--server.http.memory-addr")
         a.until_says("programs")
         a.signal(signal.SIGTERM)
         r = a.end().expect(0, "--storage.path", "--disable-reporting", "--stability.level")

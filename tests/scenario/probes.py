@@ -11,11 +11,9 @@ import re
 import signal
 import socket
 import threading
-import urllib.error
-import urllib.request
 
 from ports import free_port
-from running import Agent, ask, parse_metrics
+from running import Agent, ask, get, parse_metrics
 from tap import DEADLINE, WORKLOAD, Background, andiron, case, main, need_root, read, write
 
 HTTP = "status.http {\n  listen_port = 0\n}\n"
@@ -41,16 +39,6 @@ pyroscope.ebpf "node" {
 def port_of(agent):
     agent.until_says("listening at 127.0.0.1 port ")
     return int(re.search(r"listening at 127\.0\.0\.1 port (\d+)", agent.text())[1])
-
-
-def get(port, path, **more):
-    """Status and text."""
-    try:
-        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", **more)
-        with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
 
 
 def port_when_ready(agent):

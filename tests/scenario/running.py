@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import socket
+import urllib.error
+import urllib.request
 
 from tap import ANDIRON, DEADLINE, Background, read
 
@@ -53,6 +55,16 @@ def ask(path, what):
     head, _, body = answer.decode().partition("\r\n\r\n")
     assert int(re.search(r"Content-Length: (\d+)", head)[1]) == len(body.encode()), head
     return head, body
+
+
+def get(port, path, **more):
+    """Status and text of an answer over TCP."""
+    try:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", **more)
+        with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
 
 
 def answers():

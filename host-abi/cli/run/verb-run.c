@@ -10,6 +10,7 @@
 #include "cli/plugin-path.h"
 #include "cli/doctor/precheck.h"
 #include "cli/privileges/kept.h"
+#include "cli/run/alloy-flags.h"
 #include "cli/run/config-watch.h"
 #include "cli/run/live-config.h"
 #include "cli/session.h"
@@ -24,7 +25,9 @@
 #include <string.h>
 
 struct run {
-	struct texts plugin_dirs, noted;
+	struct texts plugin_dirs;
+	struct alloy_flags alloy;
+	struct buf alloy_config; /* what those flags stand for */
 	const char *status, *ledger;
 	const char *log_level, *log_format; /* NULL: not given */
 	int64_t drain_ns;
@@ -102,19 +105,6 @@ static void signalled(void *context, int number)
 
 /* --- The run --- */
 
-static void note_foreign_flags(struct run *run)
-{
-	struct buf names = BUF_NULL;
-
-	for (size_t i = 0; i < run->noted.n; i++)
-		buf_printf(&names, " --%s", run->noted.p[i]);
-	if (names.n > 0)
-		log_printf(&run->log, ANDIRON_LOG_INFO, RUN_LOG_NAME,
-			   "ignored, since they mean nothing to andiron:%.*s",
-			   STR_FMT(buf_str(&names)));
-	buf_free(&names);
-}
-
 static int open_session(struct run *run, struct plan *plan, struct error *err)
 {
 	struct session_options options = {
@@ -189,12 +179,14 @@ static int run_agent(struct run *run)
 		.registry = run->registry,
 		.kept = &run->kept,
 		.log = &run->log,
+		.more = buf_str(&run->alloy_config),
+		.more_name = ALLOY_FLAGS_SOURCE,
 		.log_level = run->log_level,
 		.log_format = run->log_format,
 	};
 	if (live_config_begin(&run->live, &plan) < 0)
 		return EXIT_FAILED;
-	note_foreign_flags(run);
+	alloy_flags_say(&run->alloy, &run->log);
 	say_how_it_watches(run);
 	if (!prepare(run, plan)) {
 		plan_free(plan);
@@ -218,12 +210,13 @@ static void run_fini(struct run *run)
 	live_config_fini(&run->live);
 	registry_free(run->registry);
 	vec_free(&run->plugin_dirs);
-	vec_free(&run->noted);
+	alloy_flags_fini(&run->alloy);
+	buf_free(&run->alloy_config);
 }
 
 /* Taken, and where it means nothing here, noted. */
-#define NOTED      0, FLAG_NOTED, offsetof(struct run, noted)
-#define NOTED_BOOL 0, FLAG_NOTED_BOOL, offsetof(struct run, noted)
+#define NOTED      0, FLAG_NOTED, offsetof(struct run, alloy.noted)
+#define NOTED_BOOL 0, FLAG_NOTED_BOOL, offsetof(struct run, alloy.noted)
 
 static const struct flag flags[] = {
 	PLUGIN_DIR_FLAG(struct run, plugin_dirs),
@@ -241,8 +234,9 @@ static const struct flag flags[] = {
 	 "form of the log: text (default), logfmt or json; likewise", .choices = log_formats},
 	{"drain-deadline", 0, FLAG_INTO(struct run, drain_ns), "DURATION",
 	 "how long stopping may take to deliver what is queued (default 10s)", .min = 1},
-	/* Alloy's own (its 1.x line), so that a unit file written for it starts andiron. */
-	{"server.http.listen-addr", NOTED},
+	{"server.http.listen-addr", 0, FLAG_INTO(struct run, alloy.listen), "ADDRESS:PORT",
+	 "answer metrics and probes over HTTP there, as the block status.http does"},
+	/* The rest of Alloy's own (cli/run/alloy-flags.h). */
 	{"server.http.memory-addr", NOTED},
 	{"server.http.ui-path-prefix", NOTED},
 	{"server.http.enable-pprof", NOTED_BOOL},
@@ -254,7 +248,7 @@ static const struct flag flags[] = {
 	{"feature.component-shutdown-deadline", NOTED},
 	{"feature.prometheus.metric-validation-scheme", NOTED},
 	{"disable-reporting", NOTED_BOOL},
-	{"config.format", NOTED},
+	{"config.format", 0, FLAG_INTO(struct run, alloy.format)},
 	{"config.bypass-conversion-errors", NOTED_BOOL},
 	{"config.extra-args", NOTED},
 	{"cluster.enabled", NOTED_BOOL},
@@ -279,10 +273,14 @@ static const struct flag flags[] = {
 static int run_verb(int argc, char **argv)
 {
 	struct run run = {.drain_ns = 10 * NS_PER_SEC, .argv = argv};
+	struct error err = ERROR_NULL;
 	int first, code = options_parse(&verb_run, &run, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && first == argc)
 		code = options_wrong(&verb_run, "which configuration? Name a file or a directory");
+	if (code == OPTIONS_DONE &&
+	    alloy_flags_config(&run.alloy, &run.alloy_config, &err) < 0)
+		code = options_wrong(&verb_run, "%s", err.text);
 	if (code == OPTIONS_DONE) {
 		run.paths = argv + first;
 		run.n_paths = (size_t)(argc - first);
@@ -306,7 +304,7 @@ const struct command verb_run = {
 		"SIGTERM or Ctrl-C delivers what is queued and stops; a second one stops at "
 		"once. SIGHUP, or with --watch a change of the files, reads the configuration "
 		"again; one with errors is refused, and the old one goes on. Flags of Alloy's "
-		"`run` are accepted and ignored.",
+		"`run` are accepted; the log says of each that has no effect here why.",
 	.examples = "sudo andiron run --status /run/andiron.sock agent.alloy\n"
 		    "curl --unix-socket /run/andiron.sock http://localhost/metrics\n",
 	.flags = flags,

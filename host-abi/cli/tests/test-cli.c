@@ -115,16 +115,18 @@ TEST(nonsense_is_a_usage_error)
 	expect_str(str_of(g.level), "low");
 }
 
-/* Alloy's switches may stand with or without a value, and never eat the next word. */
+/* Alloy's switches may stand with or without a value, and never eat the next word. What is off is
+ * off here, too. */
 TEST(foreign_flags_are_noted)
 {
 	struct given g = {0};
 
 	expect_eq(PARSE(&g, A("--server.http.listen-addr"), A("0.0.0.0:1"), A("--cluster.enabled"),
-			A("--cluster.enabled=true"), A("x")),
+			A("--cluster.enabled=true"), A("--cluster.enabled=false"), A("x")),
 		  OPTIONS_DONE);
 	expect_eq(g.noted.n, 3);
-	expect_eq(g.first, 5);
+	expect_eq(g.first, 6);
+	expect_eq(PARSE(&g, A("--cluster.enabled=maybe")), EXIT_USAGE);
 	vec_free(&g.noted);
 }
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in alloy-flags.h. Flags become a text in the configuration's language and not values of
+ * their own, so that what they say is checked, reloaded and refused as if a file said it. */
+#include "cli/run/alloy-flags.h"
+
+#include "cli/run/live-config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+/* Why a flag changes nothing; the first beginning that fits counts. */
+static const struct {
+	const char *beginning;
+	uint32_t level;
+	const char *why;
+} reasons[] = {
+	{"cluster.enabled", ANDIRON_LOG_WARN,
+	 "agents of andiron form no cluster: each takes all targets that its configuration gives "
+	 "it"},
+	{"cluster.", ANDIRON_LOG_INFO, "agents of andiron form no cluster"},
+	{"server.http.memory-addr", ANDIRON_LOG_INFO, "components do not ask each other over HTTP"},
+	{"server.http.", ANDIRON_LOG_INFO,
+	 "andiron serves no page for people, no pprof of its own and no support bundle"},
+	{"feature.component-shutdown-deadline", ANDIRON_LOG_INFO,
+	 "--drain-deadline says how long stopping may take"},
+	{"feature.prometheus.", ANDIRON_LOG_INFO, "andiron takes profiles, not metrics"},
+	{"feature.", ANDIRON_LOG_INFO, "every component is always there"},
+	{"stability.", ANDIRON_LOG_INFO, "every component is always there"},
+	{"storage.", ANDIRON_LOG_INFO, "a block spool names its own directory"},
+	{"config.", ANDIRON_LOG_INFO, "nothing is converted"},
+	{"disable-reporting", ANDIRON_LOG_INFO, "andiron reports nothing to anybody"},
+};
+
+#define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
+
+void alloy_flags_fini(struct alloy_flags *flags)
+{
+	vec_free(&flags->noted);
+}
+
+/* --- Where it listens --- */
+
+/* The host of HOST:PORT, [HOST]:PORT or :PORT, and the port. */
+static bool split(struct str text, struct str *ret_host, uint64_t *ret_port)
+{
+	size_t colon = text.n;
+
+	while (colon > 0 && text.p[colon - 1] != ':')
+		colon--;
+	if (colon == 0 || !str_u64(str_skip(text, colon), ret_port) || *ret_port > UINT16_MAX)
+		return false;
+	*ret_host = str_first(text, colon - 1);
+	if (ret_host->n >= 2 && ret_host->p[0] == '[') {
+		if (ret_host->p[ret_host->n - 1] != ']')
+			return false;
+		*ret_host = str_first(str_skip(*ret_host, 1), ret_host->n - 2);
+		return str_find(*ret_host, ':') < ret_host->n;
+	}
+	return str_find(*ret_host, ':') == ret_host->n; /* IPv6 stands in brackets */
+}
+
+/* As status.http takes it: an IP address, or "*". */
+static bool address_of(struct str host, char ret[INET6_ADDRSTRLEN])
+{
+	unsigned char binary[sizeof(struct in6_addr)];
+
+	if (host.n == 0)
+		host = STR("*");
+	else if (str_is(host, "localhost"))
+		host = STR("127.0.0.1");
+	if (host.n >= INET6_ADDRSTRLEN)
+		return false;
+	memcpy(ret, host.p, host.n);
+	ret[host.n] = '\0';
+	return str_is(host, "*") || inet_pton(AF_INET, ret, binary) == 1 ||
+	       inet_pton(AF_INET6, ret, binary) == 1;
+}
+
+static int put_listener(const char *listen, struct buf *ret, struct error *err)
+{
+	char address[INET6_ADDRSTRLEN];
+	struct str host;
+	uint64_t port;
+
+	if (!split(str_of(listen), &host, &port) || !address_of(host, address))
+		return error_set(err, -EINVAL,
+				 "--server.http.listen-addr is an IP address and a port, such as "
+				 "127.0.0.1:12345, [::1]:12345 or :12345 for all addresses, not "
+				 "\"%s\"",
+				 listen);
+	buf_printf(ret,
+		   "status.http {\n\tlisten_address = \"%s\"\n\tlisten_port    = %u\n}\n", address,
+		   (unsigned int)port);
+	return 0;
+}
+
+int alloy_flags_config(const struct alloy_flags *flags, struct buf *ret, struct error *err)
+{
+	if (flags->format && strcmp(flags->format, "alloy") != 0)
+		return error_set(err, -EINVAL,
+				 "--config.format is alloy here, not \"%s\"; `alloy convert "
+				 "--source-format=%s` makes a file that andiron reads",
+				 flags->format, flags->format);
+	return flags->listen ? put_listener(flags->listen, ret, err) : 0;
+}
+
+/* --- What has no counterpart --- */
+
+static size_t reason_of(const char *name)
+{
+	size_t i = 0;
+
+	while (i < N_REASONS && !str_starts(str_of(name), str_of(reasons[i].beginning)))
+		i++;
+	return i;
+}
+
+void alloy_flags_say(const struct alloy_flags *flags, struct log *log)
+{
+	for (size_t i = 0; i < N_REASONS; i++) {
+		struct buf names = BUF_NULL;
+
+		for (size_t n = 0; n < flags->noted.n; n++)
+			if (reason_of(flags->noted.p[n]) == i)
+				buf_printf(&names, "%s--%s", names.n ? ", " : "",
+					   flags->noted.p[n]);
+		if (names.n > 0)
+			log_printf(log, reasons[i].level, RUN_LOG_NAME, "%.*s: without effect, %s",
+				   STR_FMT(buf_str(&names)), reasons[i].why);
+		buf_free(&names);
+	}
+}
