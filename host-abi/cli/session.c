@@ -62,6 +62,13 @@ static void became_live(void *context, const char *failed)
 		s->options.live(s->options.context, failed);
 }
 
+static int reload(void *context)
+{
+	const struct session *s = context;
+
+	return s->options.reload(s->options.context);
+}
+
 int session_next_signal(const struct session *s)
 {
 	struct signalfd_siginfo info;
@@ -108,6 +115,7 @@ int session_new(const struct session_options *options, struct session **ret, str
 	s->options = *options;
 	s->options.host.worker = "/proc/self/exe"; /* also when the file was replaced */
 	s->options.host.live = became_live;
+	s->options.host.reload = options->reload ? reload : NULL;
 	s->options.host.context = s;
 	r = take_signals(s);
 	if (r < 0)

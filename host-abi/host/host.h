@@ -37,7 +37,10 @@ struct host_options {
 	/* Called once, on the loop, when every node has started, or failed to (then `failed` names
 	 * those that did). May call host_stop. */
 	void (*live)(void *context, const char *failed);
-	void *context; /* of both functions */
+	/* Reads the configuration again and calls host_reload: its result. On the loop, outside of
+	 * any component. NULL: nobody does. */
+	int (*reload)(void *context);
+	void *context; /* of these functions */
 };
 
 int host_new(const struct host_options *options, struct host **ret, struct error *err);
@@ -105,6 +108,9 @@ int host_ledger_line(struct host *host, struct buf *out);
 /* Prometheus text of all metrics; health of all components as JSON. */
 int host_metrics(struct host *host, struct buf *out);
 int host_health_json(struct host *host, struct buf *out);
+/* All components in the form of Alloy's /api/v0/web/components: 0 or -ENOMEM. [loop], O(components
+ * and edges). */
+int host_components_json(struct host *host, struct buf *out);
 /* Targets with their processes, in the shape of docs/targets.md: 0; -EBUSY when a component cannot
  * answer now (ask again); -ENOMEM. [loop] */
 int host_targets_json(struct host *host, struct buf *out);

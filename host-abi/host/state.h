@@ -58,6 +58,7 @@ struct host {
 	atomic_int n_stops; /* host_stop was called so often */
 	int n_stops_seen;
 	bool running, reloading, live;
+	bool reload_requested; /* services/reload-request.h */
 	struct {
 		bool refused; /* the one that was tried last */
 		uint64_t n_refused;

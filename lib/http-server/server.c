@@ -57,6 +57,7 @@ struct server_request {
 	struct MHD_Response *response; /* the answer, until it is queued */
 	unsigned int status;           /* 0: not answered */
 	bool over_limit;               /* the rest of the body is forgotten */
+	bool ready;                    /* its owner has been told so */
 };
 
 union address {
@@ -332,6 +333,15 @@ static void suspend(struct server_request *r)
 	MHD_suspend_connection(r->connection);
 }
 
+/* Once, also where the owner answers later. */
+static void make_ready(struct server_request *r)
+{
+	if (r->status || r->ready)
+		return;
+	r->ready = true;
+	r->server->events.ready(r->server->events.context, r);
+}
+
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
 			      const char *method, const char *version, const char *data,
 			      size_t *n_data, void **request)
@@ -347,8 +357,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		enter(r->line, PHASE_BODY);
 		judge_head(r);
 		/* Without a body the next call is the last one; where none is read, this one. */
-		if (!r->status && !s->limits.max_body)
-			s->events.ready(s->events.context, r);
+		if (!s->limits.max_body)
+			make_ready(r);
 		return r->status ? queue_answer(r) : MHD_YES;
 	}
 	if (*n_data) {
@@ -356,8 +366,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*n_data = 0;
 		return MHD_YES;
 	}
-	if (!r->status && r->line->phase == PHASE_BODY)
-		s->events.ready(s->events.context, r);
+	if (r->line->phase == PHASE_BODY)
+		make_ready(r);
 	if (r->status)
 		return queue_answer(r);
 	suspend(r);

@@ -13,12 +13,15 @@
 static const struct andiron_option options[] = {
 	OPTION(STRING, "listen_address", "\"127.0.0.1\"",
 	       "The IP address to listen at, or \"*\" for all of this machine's. Who can reach it "
-	       "can read the metrics, which name endpoints and components; nothing can be changed "
-	       "there. Empty is as absent.",
+	       "can read the metrics, which name endpoints and components. Empty is as absent.",
 	       .since = "0.1"),
 	OPTION(INT, "listen_port", "12345",
 	       "The port; 0 takes one that is free, which the log names. Alloy's own is 12345.",
 	       .max = 65535, .since = "0.1"),
+	OPTION(BOOL, "reload", "false",
+	       "Whether a GET or POST of /-/reload has the configuration read again, as SIGHUP "
+	       "does. Whoever reaches the address can then ask for it.",
+	       .since = "0.1"),
 };
 
 static const struct andiron_options http_options = ANDIRON_OPTIONS(options);
@@ -79,6 +82,7 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 			destroy(self);
 		return rc;
 	}
+	self->reload = value_bool(args, "reload", false);
 	self->matters = ANDIRON_COMPONENT_RAW_FRAMES | ANDIRON_COMPONENT_WRITER;
 	*ret_self = self;
 	return 0;
@@ -101,6 +105,8 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	int rc = place.address ? listener_update(&self->listener, &place, &err) : -ENOMEM;
 
 	free((char *)(uintptr_t)place.address);
+	if (!rc)
+		self->reload = value_bool(args, "reload", false);
 	return abi_error(self->listener.context.host, ret_err, &err, rc);
 }
 

@@ -4,6 +4,10 @@
 
 #include "abi/value.h"
 
+#include <errno.h>
+
+#define RETRY_S 1
+
 struct page {
 	unsigned int status;
 	const char *type;
@@ -58,6 +62,13 @@ static void finish(struct page *page, unsigned int bad, const char *good)
 		buf_str_append(&page->body, str_of(good));
 }
 
+static void write_page(struct service *self, uint32_t what, const char *type, struct page *page)
+{
+	page->type = type;
+	page->status = table(self)->write(self->status.self, what, put_text, &page->body) ? 500
+											   : 200;
+}
+
 static void make_page(struct service *self, struct str path, struct page *page)
 {
 	if (str_is(path, "/-/ready")) {
@@ -68,15 +79,80 @@ static void make_page(struct service *self, struct str path, struct page *page)
 		table(self)->components(self->status.self, put_exited, &page->body);
 		finish(page, 500, "andiron is healthy.\n");
 	} else if (str_is(path, "/metrics")) {
-		page->type = "text/plain; version=0.0.4; charset=utf-8";
-		page->status = table(self)->write(self->status.self, ANDIRON_STATUS_METRICS,
-						  put_text, &page->body)
-				       ? 500
-				       : 200;
+		write_page(self, ANDIRON_STATUS_METRICS,
+			   "text/plain; version=0.0.4; charset=utf-8", page);
+	} else if (str_is(path, "/api/v0/web/components")) {
+		write_page(self, ANDIRON_STATUS_COMPONENTS, "application/json", page);
 	} else {
 		page->status = 404;
-		buf_str_append(&page->body, STR("there are /metrics, /-/ready and /-/healthy\n"));
+		buf_str_append(&page->body, STR("there are /metrics, /-/ready, /-/healthy, "
+						"/-/reload and /api/v0/web/components\n"));
 	}
+}
+
+/* --- Reloading --- */
+
+static void answer_reload(struct server_request *r, int32_t result)
+{
+	struct server_answer answer = {.status = 400, .type = "text/plain; charset=utf-8"};
+
+	answer.body = STR("not reloaded, the old configuration goes on; the log says why\n");
+	if (result == 0) {
+		answer.status = 200;
+		answer.body = STR("config reloaded\n");
+	} else if (result == -EOPNOTSUPP || result == -ECANCELED || result == -ENOMEM ||
+		   result == -EBUSY || result == -ETIMEDOUT) {
+		answer.status = 503;
+		answer.retry_s = RETRY_S;
+		answer.body = result == -EOPNOTSUPP
+				      ? STR("nobody reads a configuration here\n")
+				      : STR("not reloaded now; the configuration is being changed, "
+					    "or the agent is stopping: ask again\n");
+	}
+	server_answer(r, &answer);
+}
+
+static void on_reloaded(void *arg, int32_t result)
+{
+	struct service *self = arg;
+
+	self->reloading = false;
+	if (!self->reloader)
+		return; /* whoever asked has gone */
+	answer_reload(self->reloader, result);
+	listener_turn(&self->listener);
+}
+
+static void on_over(void *context, struct server_request *r)
+{
+	struct service *self = context;
+
+	if (self->reloader == r)
+		self->reloader = NULL;
+}
+
+/* Answered when it is done, or at once if it cannot be. */
+static void reload(struct service *self, struct server_request *r)
+{
+	int32_t rc = -EOPNOTSUPP;
+
+	if (!self->reload) {
+		server_answer_text(r, 403,
+				   "nothing is reloaded here; write reload = true into the block "
+				   "status.http, or send SIGHUP");
+		return;
+	}
+	if (self->reloading)
+		rc = -EBUSY;
+	else if (ANDIRON_HAS(table(self), andiron_status, reload))
+		rc = table(self)->reload(self->status.self, self->listener.context.instance,
+					 on_reloaded, self);
+	if (rc) {
+		answer_reload(r, rc);
+		return;
+	}
+	self->reloading = true;
+	self->reloader = r;
 }
 
 /* A page is answered when its head has been read. */
@@ -84,6 +160,11 @@ static void on_request(void *context, struct server_request *r)
 {
 	struct page page = {405, "text/plain; charset=utf-8", BUF_NULL};
 
+	if (str_is(server_request_path(r), "/-/reload") &&
+	    (server_request_is(r, "GET") || server_request_is(r, "POST"))) {
+		reload(context, r);
+		return;
+	}
 	if (server_request_is(r, "GET") || server_request_is(r, "HEAD"))
 		make_page(context, server_request_path(r), &page);
 	if (page.body.failed)
@@ -112,7 +193,7 @@ struct server_options service_options(const char *address, uint16_t port)
 int service_init(struct service *self, const struct abi_context *context,
 		 const struct server_options *options)
 {
-	const struct server_events events = {.context = self, .ready = on_request};
+	const struct server_events events = {.context = self, .ready = on_request, .over = on_over};
 
 	return listener_init(&self->listener, context, &events, options);
 }

@@ -5,6 +5,8 @@
  *     /-/ready     200, or 503 and why: one of those that matter is not live, or is unhealthy
  *     /-/healthy   200, or 500 and why: a component has given up, which a restart may mend.
  *                  An outage of a server is none: a restart does not mend it.
+ *     /-/reload    the configuration is read again: 200, or 400: it was refused, or 503: ask again
+ *     /api/v0/web/components   JSON: the components, as Alloy lists them
  *
  * All of it runs on the loop: that it answers says that the loop turns. */
 #pragma once
@@ -17,6 +19,9 @@ struct service {
 	struct listener listener;
 	struct andiron_extension status; /* andiron.status/1 */
 	uint32_t matters;                /* flags of components without which it is not ready */
+	bool reload;                     /* whether /-/reload does anything */
+	bool reloading;                  /* one was asked for, and is not over */
+	struct server_request *reloader; /* who waits for that; NULL: nobody any more */
 };
 
 /* Where it listens, within limits that serve small pages: 32 connections of 8 KiB, 10 seconds for

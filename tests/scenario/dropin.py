@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`run` in the place of an Alloy: its files, its flags and what its scripts ask."""
 
+import contextlib
+import http.client
 import json
 import os
 import re
 import signal
 
 from ports import free_port
-from running import Agent, get, parse_metrics
+from running import Agent, ask, get, parse_metrics
 from tap import andiron, case, main, write
 
 WRITER = """
@@ -22,6 +24,10 @@ pyroscope.write "w" {
 
 def config(settings="", name="agent.alloy"):
     return write(name, settings + WRITER)
+
+
+def health():
+    return ask("status", "/health")[1]
 
 
 def taken_at(a):
@@ -108,6 +114,103 @@ def it_listens_where_alloy_is_told_to():
     ]:
         assert said.count(words) == 1, (words, said)
     assert "enable-pprof" not in said and "config.format" not in said, said
+
+
+RELABEL = """
+discovery.relabel "r" {
+  targets = [{"__process_pid__" = "1"}]
+}
+
+declare "through" {
+  pyroscope.relabel "p" {
+    forward_to = [pyroscope.write.inner.receiver]
+  }
+
+  pyroscope.write "inner" {
+    endpoint {
+      url = "http://127.0.0.1:9"
+    }
+  }
+}
+
+through "t" {}
+
+discovery.relabel "second" {
+  targets = discovery.relabel.r.output
+}
+"""
+
+
+@case
+def it_answers_what_scripts_of_alloy_ask():
+    """/-/reload by GET and POST says whether the configuration was taken; the components are
+    listed with Alloy's fields; metrics have Alloy's names."""
+    port = free_port()
+    with Agent(config(RELABEL), f"--server.http.listen-addr=localhost:{port}") as a:
+        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+        listed = json.loads(get(port, "/api/v0/web/components")[1])
+        by_id = {(c["moduleID"], c["localID"]): c for c in listed}
+        assert len(by_id) == len(listed), listed
+        second = by_id["", "discovery.relabel.second"]
+        fields = "name type localID moduleID label referencesTo referencedBy health original"
+        assert set(second) == {*fields.split(), "liveDebuggingEnabled"}, second
+        assert second["name"] == "discovery.relabel" and second["label"] == "second", second
+        assert second["referencesTo"] == ["discovery.relabel.r"], second
+        assert second["referencedBy"] == [], second
+        assert by_id["", "discovery.relabel.r"]["referencedBy"] == ["discovery.relabel.second"]
+        assert by_id["", "pyroscope.write.w"]["health"]["state"] == "healthy", listed
+        assert by_id["through.t", "pyroscope.relabel.p"]["referencesTo"], listed
+        assert "label" not in by_id["", "status.http"], listed
+
+        values = {name for name, _ in parse_metrics(get(port, "/metrics")[1])}
+        assert values > {
+            "alloy_build_info",
+            "alloy_component_controller_running_components",
+            "alloy_config_last_load_success_timestamp_seconds",
+            "alloy_config_last_load_successful",
+            "alloy_config_load_failures_total",
+            "alloy_resources_process_cpu_seconds_total",
+            "alloy_resources_process_resident_memory_bytes",
+            "alloy_resources_process_start_time_seconds",
+            "alloy_resources_process_virtual_memory_bytes",
+        }, values
+        start = a.metric("alloy_resources_process_start_time_seconds")
+        assert abs(start - os.stat(f"/proc/{a.pid}").st_ctime) < 5, start
+
+        before = taken_at(a)
+        config(RELABEL.replace("second", "third"))
+        assert get(port, "/-/reload") == (200, "config reloaded\n")
+        assert taken_at(a) != before
+        assert "discovery.relabel.third" in get(port, "/api/v0/web/components")[1]
+        assert get(port, "/-/reload", method="POST", data=b"")[0] == 200
+        assert get(port, "/-/reload", method="DELETE")[0] == 405
+        config("discovery.rlabel {}\n")
+        code, text = get(port, "/-/reload")
+        assert code == 400 and "the old configuration goes on" in text, (code, text)
+        assert a.metric("alloy_config_load_failures_total") == 1
+        assert get(port, "/-/ready")[0] == 200
+        assert 'no component "discovery.rlabel"' in end(a)
+
+
+@case
+def a_reload_may_end_who_asked_for_it():
+    """Where the new configuration has no status.http, whoever asked is cut off, and the agent goes
+    on; where reload is not written, nothing can be asked for."""
+    port = free_port()
+    listening = f"status.http {{\n  listen_port = {port}\n  reload = true\n}}\n"
+    with Agent(config(listening)) as a:
+        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+        before = taken_at(a)
+        config(listening.replace("  reload = true\n", ""))
+        assert get(port, "/-/reload")[0] == 200
+        code, text = get(port, "/-/reload")
+        assert code == 403 and "reload = true" in text, text
+        reload(a, listening)
+        config()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            get(port, "/-/reload")
+        a.until(lambda: taken_at(a) > before and "status.http" not in health(), "it is gone")
+        end(a)
 
 
 @case

@@ -90,8 +90,9 @@ static int put_listener(const char *listen, struct buf *ret, struct error *err)
 				 "\"%s\"",
 				 listen);
 	buf_printf(ret,
-		   "status.http {\n\tlisten_address = \"%s\"\n\tlisten_port    = %u\n}\n", address,
-		   (unsigned int)port);
+		   "status.http {\n\tlisten_address = \"%s\"\n\tlisten_port    = %u\n"
+		   "\treload         = true\n}\n",
+		   address, (unsigned int)port);
 	return 0;
 }
 

@@ -88,6 +88,15 @@ static void say_how_it_watches(struct run *run)
 				   : "");
 }
 
+/* Somebody asked for it over HTTP. */
+static int reload(void *context)
+{
+	struct run *run = context;
+
+	return run->stopping ? -ECANCELED
+			     : live_config_reload(&run->live, session_host(run->session));
+}
+
 static void signalled(void *context, int number)
 {
 	struct run *run = context;
@@ -120,6 +129,7 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 			},
 		.log = &run->log,
 		.ledger_path = run->ledger,
+		.reload = reload,
 		.signal = signalled,
 		.context = run,
 	};

@@ -36,7 +36,8 @@ TEST(an_address_becomes_a_listener)
 		char text[200];
 
 		snprintf(text, sizeof(text),
-			 "status.http {\n\tlisten_address = \"%s\"\n\tlisten_port    = %s\n}\n",
+			 "status.http {\n\tlisten_address = \"%s\"\n\tlisten_port    = %s\n"
+			 "\treload         = true\n}\n",
 			 good[i][1], good[i][2]);
 		expect_str(str_of(listener(good[i][0], &out, &err)), text);
 	}

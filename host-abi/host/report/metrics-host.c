@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define STAT_START 22 /* the field of /proc/PID/stat, counted from 1 */
+
 struct adding {
 	struct arena *arena;
 	struct series_list *list;
@@ -40,6 +42,14 @@ static void add(struct adding *a, uint32_t kind, const char *name, const char *h
 #define COUNTER     ANDIRON_METRIC_COUNTER
 #define GAUGE       ANDIRON_METRIC_GAUGE
 #define LABELS(...) ((const char *const[4]){__VA_ARGS__})
+
+/* A series of ours, and the same under Alloy's name. */
+static void add_twice(struct adding *a, uint32_t kind, const char *name, const char *alloy,
+		      const char *help, double value)
+{
+	add(a, kind, name, help, value, LABELS(NULL));
+	add(a, kind, alloy, help, value, LABELS(NULL));
+}
 
 static void add_writer(struct adding *a, const struct ledger_writer *w)
 {
@@ -130,28 +140,62 @@ static void add_configuration(struct adding *a, struct host *host)
 	add(a, GAUGE, "alloy_config_last_load_success_timestamp_seconds",
 	    "When the configuration that runs was taken.",
 	    (double)host->configuration.taken_ns / (double)NS_PER_SEC, LABELS(NULL));
-	add(a, COUNTER, "andiron_configurations_refused_total",
-	    "Changed configurations that were not taken; the log says why.",
-	    (double)host->configuration.n_refused, LABELS(NULL));
+	add_twice(a, COUNTER, "andiron_configurations_refused_total",
+		  "alloy_config_load_failures_total",
+		  "Changed configurations that were not taken; the log says why.",
+		  (double)host->configuration.n_refused);
+}
+
+/* Seconds since 1970 at which the process began; 0: it cannot be said. */
+static double process_start(void)
+{
+	struct buf text = BUF_NULL;
+	uint64_t ticks = 0;
+	int64_t age_ns;
+
+	if (file_read(AT_FDCWD, "/proc/self/stat", &text, 4096) == 0) {
+		struct str rest = buf_str(&text);
+
+		while (str_find(rest, ')') < rest.n) /* the program's name may hold anything */
+			str_cut(&rest, ')');
+		for (int field = 2; field < STAT_START; field++)
+			str_cut(&rest, ' ');
+		if (!str_u64(str_cut(&rest, ' '), &ticks))
+			ticks = 0;
+	}
+	buf_free(&text);
+	if (ticks == 0)
+		return 0;
+	age_ns = clock_ns(CLOCK_BOOTTIME) -
+		 (int64_t)(ticks * (NS_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK)));
+	return (double)(clock_real() - age_ns) / (double)NS_PER_SEC;
 }
 
 static void add_process(struct adding *a, struct host *host)
 {
 	struct buf text = BUF_NULL;
 	struct str rest;
-	uint64_t pages = 0;
+	uint64_t pages = 0, resident = 0;
+	double page = (double)sysconf(_SC_PAGESIZE);
 
-	add(a, COUNTER, "andiron_process_cpu_seconds_total", "CPU time of the process.",
-	    (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / (double)NS_PER_SEC, LABELS(NULL));
+	add_twice(a, COUNTER, "andiron_process_cpu_seconds_total",
+		  "alloy_resources_process_cpu_seconds_total", "CPU time of the process.",
+		  (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / (double)NS_PER_SEC);
 	if (file_read(AT_FDCWD, "/proc/self/statm", &text, 256) == 0) {
 		rest = buf_str(&text);
-		str_cut(&rest, ' ');
-		if (str_u64(str_cut(&rest, ' '), &pages))
-			add(a, GAUGE, "andiron_process_resident_memory_bytes", "Resident memory.",
-			    (double)pages * (double)sysconf(_SC_PAGESIZE), LABELS(NULL));
+		if (str_u64(str_cut(&rest, ' '), &pages) && str_u64(str_cut(&rest, ' '), &resident))
+			add_twice(a, GAUGE, "andiron_process_resident_memory_bytes",
+				  "alloy_resources_process_resident_memory_bytes",
+				  "Resident memory.", (double)resident * page);
+		add(a, GAUGE, "alloy_resources_process_virtual_memory_bytes", "Address space.",
+		    (double)pages * page, LABELS(NULL));
 	}
 	buf_free(&text);
+	add(a, GAUGE, "alloy_resources_process_start_time_seconds", "When the process began.",
+	    process_start(), LABELS(NULL));
 	add(a, GAUGE, "andiron_build_info", "The version that runs.", 1,
+	    LABELS("version", ANDIRON_VERSION));
+	add(a, GAUGE, "alloy_build_info", "The version of andiron that runs.", 1,
 	    LABELS("version", ANDIRON_VERSION));
 }
 

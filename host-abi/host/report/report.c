@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/clock.h"
 #include "host/report/inspect.h"
+#include "host/report/report.h"
 #include "host/state.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ double host_metric(struct host *host, const char *component, const char *name)
 	return sum;
 }
 
-static void put_time(struct buf *out, int64_t real_ns)
+void report_put_time(struct buf *out, int64_t real_ns)
 {
 	time_t seconds = (time_t)(real_ns / NS_PER_SEC);
 	struct tm tm;
@@ -92,7 +93,7 @@ static void put_health(struct buf *out, struct instance *i)
 	buf_printf(out, ", \"health\": \"%s\", \"message\": ", health_name(health.state));
 	json_put_str(out, str_of(health.text));
 	buf_str_append(out, STR(", \"since\": "));
-	put_time(out, health.since_ns);
+	report_put_time(out, health.since_ns);
 	buf_putc(out, '}');
 }
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "host/flow/offer.h"
+#include "host/services/reload-request.h"
 #include "host/services/sandboxed-worker.h"
 #include "host/services/callbacks.h"
 #include "host/state.h"
@@ -248,6 +249,8 @@ static int32_t status_write(void *self, uint32_t what, andiron_text_fn fn, void 
 		r = host_metrics(self, &text);
 	else if (what == ANDIRON_STATUS_HEALTH)
 		r = host_health_json(self, &text);
+	else if (what == ANDIRON_STATUS_COMPONENTS)
+		r = host_components_json(self, &text);
 	if (r == 0)
 		fn(arg, &(struct andiron_str){text.p, text.n});
 	buf_free(&text);
@@ -290,11 +293,19 @@ static uint64_t status_upstream(void *self, uint64_t instance, uint64_t *ret_dro
 	return n;
 }
 
+static int32_t status_reload(void *self, uint64_t instance, andiron_offer_fn fn, void *arg)
+{
+	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
+
+	return i && fn && i->host == self ? reload_request(i, fn, arg) : -EINVAL;
+}
+
 static const struct andiron_status status_service = {
 	.size = sizeof(status_service),
 	.write = status_write,
 	.components = status_components,
 	.upstream = status_upstream,
+	.reload = status_reload,
 };
 
 /* What the host itself offers. */

@@ -5,7 +5,7 @@
 #ifndef ANDIRON_STATUS_H
 #define ANDIRON_STATUS_H
 
-#include <andiron/abi.h>
+#include <andiron/host.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,6 +15,9 @@ extern "C" {
 
 #define ANDIRON_STATUS_METRICS 1u /* Prometheus text, version 0.0.4 */
 #define ANDIRON_STATUS_HEALTH  2u /* JSON: "healthy"; each component's id, health, message, since */
+/* JSON: a list of components with the fields of Alloy's /api/v0/web/components. Of a host that does
+ * not know it, -EINVAL. */
+#define ANDIRON_STATUS_COMPONENTS 3u
 
 /* A text, once, borrowed for the call. */
 typedef void (*andiron_text_fn)(void *arg, const struct andiron_str *text);
@@ -45,6 +48,13 @@ struct andiron_status {
 	 * writer or by it, as of the same moment. 0 and 0 for an instance that is no writer. [any],
 	 * O(components). */
 	uint64_t (*upstream)(void *self, uint64_t instance, uint64_t *ret_dropped);
+
+	/* Has the configuration read again, as SIGHUP does, and calls fn on the strand of
+	 * `instance` with the result: 0, or a negative errno (the log says why) when the old one
+	 * goes on. fn is not called if the instance is destroyed before. 0, or -EBUSY: it is being
+	 * changed already; -EOPNOTSUPP: there is nobody here who reads one; -EINVAL; -ENOMEM; then
+	 * fn is not called. Absent in shorter tables. [loop] */
+	int32_t (*reload)(void *self, uint64_t instance, andiron_offer_fn fn, void *arg);
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The components as Alloy lists them at /api/v0/web/components: the fields of its Info that a host
+ * of profiles can fill. Source: Alloy, internal/component/component_provider.go.
+ *
+ * References are edges of the plan, which knows nodes by position; instances are found by name in a
+ * sorted list, so that thousands of components are listed at once. */
+#include "base/check.h"
+#include "base/json.h"
+#include "host/report/report.h"
+#include "host/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Of each node the nodes at the other end of its edges: those of node n are
+ * at[start[n]] to at[start[n + 1] - 1]. */
+struct links {
+	uint32_t *start, *at;
+};
+
+/* Who names whom in the configuration: targets are named by whoever gets them, receivers by whoever
+ * sends to them. */
+static uint32_t naming(const struct plan_edge *e, bool names)
+{
+	return (e->kind == PLAN_TARGETS) == names ? e->to : e->from;
+}
+
+static void links_free(struct links *l)
+{
+	free(l->start);
+	free(l->at);
+}
+
+/* Of each node those that it names, or those that name it. */
+static int links_init(struct links *l, const struct plan *plan, bool names)
+{
+	size_t n = plan->nodes.n;
+
+	l->start = calloc(n + 2, sizeof(*l->start));
+	l->at = calloc(plan->edges.n + 1, sizeof(*l->at));
+	if (!l->start || !l->at)
+		return -ENOMEM;
+	/* start[k + 2] counts, so that after the sums start[k + 1] is where k begins, and after the
+	 * filling where it ends. */
+	vec_each (&plan->edges, e)
+		l->start[naming(e, names) + 2]++;
+	for (size_t i = 2; i < n + 2; i++)
+		l->start[i] += l->start[i - 1];
+	vec_each (&plan->edges, e)
+		l->at[l->start[naming(e, names) + 1]++] = naming(e, !names);
+	return 0;
+}
+
+struct listing {
+	const struct plan *plan;
+	struct links names, named_by;
+	struct instance **instances; /* that stay, by name */
+	size_t n_instances;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct instance *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+static int to_name(const void *name, const void *at)
+{
+	const struct instance *const *i = at;
+
+	return strcmp(name, (*i)->name);
+}
+
+static int listing_init(struct listing *l, struct host *host)
+{
+	l->plan = host->plan;
+	l->instances = calloc(host->instances.n + 1, sizeof(struct instance *));
+	if (!l->instances)
+		return -ENOMEM;
+	vec_each (&host->instances, at)
+		if (!(*at)->retiring)
+			l->instances[l->n_instances++] = *at;
+	qsort(l->instances, l->n_instances, sizeof(struct instance *), by_name);
+	return links_init(&l->names, l->plan, true) ?: links_init(&l->named_by, l->plan, false);
+}
+
+static void listing_fini(struct listing *l)
+{
+	links_free(&l->names);
+	links_free(&l->named_by);
+	free(l->instances);
+}
+
+static struct instance *find(const struct listing *l, const char *name)
+{
+	struct instance **found =
+		bsearch(name, l->instances, l->n_instances, sizeof(struct instance *), to_name);
+
+	return found ? *found : NULL;
+}
+
+/* What follows the last slash of an id; the module before it is empty at the top. */
+static struct str local_of(const char *id, struct str *ret_module)
+{
+	struct str all = str_of(id);
+	size_t n = all.n;
+
+	while (n > 0 && all.p[n - 1] != '/')
+		n--;
+	*ret_module = str_first(all, n ? n - 1 : 0);
+	return str_skip(all, n);
+}
+
+static void put_links(struct buf *out, const struct listing *l, const struct links *links,
+		      size_t node)
+{
+	struct str module;
+
+	buf_putc(out, '[');
+	for (uint32_t i = links->start[node]; i < links->start[node + 1]; i++) {
+		check(links->at[i] < l->plan->nodes.n);
+		buf_str_append(out, i > links->start[node] ? STR(",") : STR(""));
+		json_put_str(out, local_of(l->plan->nodes.p[links->at[i]].id, &module));
+	}
+	buf_putc(out, ']');
+}
+
+static void put_health(struct buf *out, struct instance *i)
+{
+	struct health health = {.state = ANDIRON_HEALTH_UNKNOWN};
+
+	if (i) {
+		pthread_mutex_lock(&i->lock);
+		health = i->health;
+		pthread_mutex_unlock(&i->lock);
+	}
+	buf_printf(out, "{\"state\":\"%s\",\"message\":", health_name(health.state));
+	json_put_str(out, str_of(health.text));
+	buf_str_append(out, STR(",\"updatedTime\":"));
+	report_put_time(out, health.since_ns);
+	buf_putc(out, '}');
+}
+
+static void put_component(struct buf *out, const struct listing *l, size_t n)
+{
+	const struct plan_node *node = &l->plan->nodes.p[n];
+	const char *name = node->registered->component->name;
+	struct str module, local = local_of(node->id, &module);
+
+	buf_str_append(out, STR("{\"name\":"));
+	json_put_str(out, str_of(name));
+	buf_str_append(out, STR(",\"type\":\"block\",\"localID\":"));
+	json_put_str(out, local);
+	buf_str_append(out, STR(",\"moduleID\":"));
+	json_put_str(out, module);
+	if (local.n > strlen(name)) {
+		buf_str_append(out, STR(",\"label\":"));
+		json_put_str(out, str_skip(local, strlen(name) + 1));
+	}
+	buf_str_append(out, STR(",\"referencesTo\":"));
+	put_links(out, l, &l->names, n);
+	buf_str_append(out, STR(",\"referencedBy\":"));
+	put_links(out, l, &l->named_by, n);
+	buf_str_append(out, STR(",\"health\":"));
+	put_health(out, find(l, node->id));
+	buf_str_append(out, STR(",\"original\":\"\",\"liveDebuggingEnabled\":false}"));
+}
+
+int host_components_json(struct host *host, struct buf *out)
+{
+	struct listing l = {0};
+	int r = host->plan ? listing_init(&l, host) : 0;
+
+	buf_putc(out, '[');
+	for (size_t n = 0; r == 0 && l.plan && n < l.plan->nodes.n; n++) {
+		buf_str_append(out, n ? STR(",\n") : STR(""));
+		put_component(out, &l, n);
+	}
+	buf_str_append(out, STR("]\n"));
+	listing_fini(&l);
+	return r == 0 && out->failed ? -ENOMEM : r;
+}
