@@ -256,7 +256,8 @@ static void check_spool(const struct andiron_host *host, const struct andiron_va
 
 	if (directory && !str_starts(abi_str(directory->string), STR("/")))
 		abi_report(host, report, ANDIRON_REPORT_ERROR, directory,
-			   "a spool's directory must be an absolute path");
+			   "a spool's directory must be an absolute path, or the agent needs a "
+			   "storage directory: --storage.path");
 }
 
 static void check_protocol(const struct andiron_host *host, const struct andiron_value *value,

@@ -90,8 +90,9 @@ static const struct andiron_options parca_endpoint_options = ANDIRON_OPTIONS(par
 static const struct andiron_option spool[] = {
 	OPTION(STRING, "directory", NULL,
 	       "Where to keep them, \"/var/lib/andiron/pyroscope\"; made if it is not there. No "
-	       "other writer may use it.",
-	       .flags = ANDIRON_OPTION_REQUIRED),
+	       "other writer may use it. With --storage.path, or the block storage, a relative one "
+	       "is in there, and without one it is a folder there with the component's id.",
+	       .flags = ANDIRON_OPTION_REQUIRED | ANDIRON_OPTION_STORED),
 	OPTION(INT, "max_bytes", "268435456",
 	       "Bytes on disk, never passed; the oldest profiles go first.", .min = 8 << 20,
 	       .max = INT64_C(1) << 40),

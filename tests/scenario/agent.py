@@ -202,7 +202,7 @@ def foreign_flags_are_noted():
     need_root()
     with agent(
         "--server.http.memory-addr=alloy.internal:12345",
-        "--storage.path",
+        "--cluster.name",
         "/tmp/x",
         "--disable-reporting",
         "--stability.level=experimental",
@@ -211,20 +211,20 @@ def foreign_flags_are_noted():
         a.until_says("--server.http.memory-addr")
         a.until_says("programs")
         a.signal(signal.SIGTERM)
-        r = a.end().expect(0, "--storage.path", "--disable-reporting", "--stability.level")
-    assert r.out.count("--storage.path") == 1
+        r = a.end().expect(0, "--cluster.name", "--disable-reporting", "--stability.level")
+    assert r.out.count("--cluster.name") == 1
 
 
 @case
 def logs_are_json():
     """With --log-format json every line is one object, the books among them."""
     need_root()
-    with agent("--log-format", "json", "--storage.path=/x", config()) as a:
+    with agent("--log-format", "json", "--cluster.name=/x", config()) as a:
         a.until_says("programs")
         a.signal(signal.SIGTERM)
         lines = [json.loads(line) for line in a.end().expect(0).out.splitlines()]
     text = json.dumps(lines)
-    assert "--storage.path" in text and "samples: " in text, lines
+    assert "--cluster.name" in text and "samples: " in text, lines
 
 
 RELAY = """

@@ -22,6 +22,9 @@ pyroscope.write "w" {
 """
 
 
+SPOOLER = WRITER.replace("  }\n}", "  }\n\n  spool {}\n}")
+
+
 def config(settings="", name="agent.alloy"):
     return write(name, settings + WRITER)
 
@@ -80,15 +83,17 @@ def the_command_line_decides_over_the_block():
 @case
 def it_listens_where_alloy_is_told_to():
     """A command line written for Alloy: a directory of files, probes and metrics at the address of
-    its flag, also after a reload, and a line for what has no counterpart."""
+    its flag, spools below its storage, also after a reload, and a line for what has no
+    counterpart."""
     port = free_port()
     os.mkdir("conf")
-    write("conf/writer.alloy", WRITER)
+    write("conf/writer.alloy", SPOOLER)
     write("conf/logging.alloy", 'logging {\n  format = "logfmt"\n}\n')
     write("conf/notes.txt", "no configuration")
     with Agent(
         "conf",
         f"--server.http.listen-addr=127.0.0.1:{port}",
+        "--storage.path=data-alloy/",
         "--stability.level=experimental",
         "--cluster.enabled=true",
         "--cluster.join-addresses",
@@ -100,11 +105,13 @@ def it_listens_where_alloy_is_told_to():
         a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
         assert get(port, "/-/healthy")[0] == 200
         assert parse_metrics(get(port, "/metrics")[1])["alloy_config_last_load_successful", ""] == 1
+        assert os.path.isdir("data-alloy/pyroscope.write.w")
         before = taken_at(a)
-        write("conf/writer.alloy", WRITER.replace('"w"', '"v"'))
+        write("conf/writer.alloy", SPOOLER.replace('"w"', '"v"'))
         a.signal(signal.SIGHUP)
         a.until(lambda: taken_at(a) != before, "the configuration is taken")
-        assert get(port, "/-/ready")[0] == 200
+        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready again")
+        assert os.path.isdir("data-alloy/pyroscope.write.v")
         said = end(a)
     for words in [
         "level=warn msg=\"--cluster.enabled: without effect, agents of andiron form no cluster",
@@ -113,7 +120,7 @@ def it_listens_where_alloy_is_told_to():
         "--disable-reporting: without effect",
     ]:
         assert said.count(words) == 1, (words, said)
-    assert "enable-pprof" not in said and "config.format" not in said, said
+    assert not any(f in said for f in ("enable-pprof", "config.format", "storage.path")), said
 
 
 RELABEL = """
@@ -188,7 +195,7 @@ def it_answers_what_scripts_of_alloy_ask():
         code, text = get(port, "/-/reload")
         assert code == 400 and "the old configuration goes on" in text, (code, text)
         assert a.metric("alloy_config_load_failures_total") == 1
-        assert get(port, "/-/ready")[0] == 200
+        assert get(port, "/-/healthy")[0] == 200
         assert 'no component "discovery.rlabel"' in end(a)
 
 

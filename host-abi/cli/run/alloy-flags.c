@@ -7,7 +7,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Why a flag changes nothing; the first beginning that fits counts. */
 static const struct {
@@ -27,7 +29,6 @@ static const struct {
 	{"feature.prometheus.", ANDIRON_LOG_INFO, "andiron takes profiles, not metrics"},
 	{"feature.", ANDIRON_LOG_INFO, "every component is always there"},
 	{"stability.", ANDIRON_LOG_INFO, "every component is always there"},
-	{"storage.", ANDIRON_LOG_INFO, "a block spool names its own directory"},
 	{"config.", ANDIRON_LOG_INFO, "nothing is converted"},
 	{"disable-reporting", ANDIRON_LOG_INFO, "andiron reports nothing to anybody"},
 };
@@ -37,6 +38,8 @@ static const struct {
 void alloy_flags_fini(struct alloy_flags *flags)
 {
 	vec_free(&flags->noted);
+	for (size_t i = 0; i < ALLOY_FLAGS_TEXTS; i++)
+		buf_free(&flags->texts[i]);
 }
 
 /* --- Where it listens --- */
@@ -96,14 +99,59 @@ static int put_listener(const char *listen, struct buf *ret, struct error *err)
 	return 0;
 }
 
-int alloy_flags_config(const struct alloy_flags *flags, struct buf *ret, struct error *err)
+/* --- Where it keeps things --- */
+
+/* FOLDER/PATH as a string of the language. */
+static void put_string(struct buf *out, const char *folder, const char *path)
 {
+	const char *const parts[] = {folder, *folder ? "/" : "", path};
+
+	buf_putc(out, '"');
+	for (size_t i = 0; i < 3; i++)
+		for (const char *p = parts[i]; *p; p++)
+			if (*p == '"' || *p == '\\')
+				buf_printf(out, "\\%c", *p);
+			else if ((unsigned char)*p < ' ')
+				buf_printf(out, "\\u%04x", (unsigned int)*p);
+			else
+				buf_putc(out, *p);
+	buf_putc(out, '"');
+}
+
+static int put_storage(const char *path, struct buf *ret, struct error *err)
+{
+	char folder[PATH_MAX] = "";
+
+	if (!*path)
+		return error_set(err, -EINVAL, "--storage.path is a directory, not \"\"");
+	if (*path != '/' && !getcwd(folder, sizeof(folder)))
+		return error_errno(err, -errno,
+				   "--storage.path: cannot tell the current directory");
+	buf_str_append(ret, STR("storage {\n\tpath = "));
+	put_string(ret, folder, path);
+	buf_str_append(ret, STR("\n}\n"));
+	return 0;
+}
+
+int alloy_flags_config(struct alloy_flags *flags, struct error *err)
+{
+	int r = 0;
+
 	if (flags->format && strcmp(flags->format, "alloy") != 0)
 		return error_set(err, -EINVAL,
 				 "--config.format is alloy here, not \"%s\"; `alloy convert "
 				 "--source-format=%s` makes a file that andiron reads",
 				 flags->format, flags->format);
-	return flags->listen ? put_listener(flags->listen, ret, err) : 0;
+	if (flags->listen)
+		r = put_listener(flags->listen, &flags->texts[0], err);
+	if (r == 0 && flags->storage)
+		r = put_storage(flags->storage, &flags->texts[1], err);
+	if (r == 0 && (flags->texts[0].failed || flags->texts[1].failed))
+		r = error_set(err, -ENOMEM, "out of memory");
+	flags->sources[0] =
+		(struct source){"--server.http.listen-addr", buf_str(&flags->texts[0])};
+	flags->sources[1] = (struct source){"--storage.path", buf_str(&flags->texts[1])};
+	return r;
 }
 
 /* --- What has no counterpart --- */

@@ -7,22 +7,26 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "cli/options.h"
+#include "host/diag.h"
 #include "host/report/log.h"
 
+#define ALLOY_FLAGS_TEXTS 2
+
 struct alloy_flags {
-	const char *listen; /* --server.http.listen-addr; NULL: not given */
-	const char *format; /* --config.format, likewise */
-	struct texts noted; /* the names of those without a counterpart, as given */
+	const char *listen;  /* --server.http.listen-addr; NULL: not given */
+	const char *storage; /* --storage.path, likewise */
+	const char *format;  /* --config.format, likewise */
+	struct texts noted;  /* the names of those without a counterpart, as given */
+	/* What alloy_flags_config makes; each is called by its flag, and may be empty. */
+	struct buf texts[ALLOY_FLAGS_TEXTS];
+	struct source sources[ALLOY_FLAGS_TEXTS];
 };
 
 void alloy_flags_fini(struct alloy_flags *flags);
 
-/* The name of the text that alloy_flags_config makes, as errors quote it. */
-#define ALLOY_FLAGS_SOURCE "--server.http.listen-addr"
-
-/* Appends the configuration that the flags stand for, or nothing: 0, or a negative errno and why
- * the command line is wrong. */
-int alloy_flags_config(const struct alloy_flags *flags, struct buf *ret, struct error *err);
+/* Makes the configuration that the flags stand for: 0, or a negative errno and why the command line
+ * is wrong. */
+int alloy_flags_config(struct alloy_flags *flags, struct error *err);
 
 /* Says which flags change nothing here, and why: a line for each reason. */
 void alloy_flags_say(const struct alloy_flags *flags, struct log *log);

@@ -24,9 +24,10 @@ static int read_files(const struct live_config *live, struct config **ret, struc
 
 	for (size_t i = 0; i < live->n_paths && r == 0; i++)
 		r = config_add_path(config, live->paths[i], err);
-	if (r == 0 && live->more.n > 0 &&
-	    config_add_text(config, live->more_name, live->more) < 0)
-		r = error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < live->n_more && r == 0; i++)
+		if (live->more[i].text.n > 0 &&
+		    config_add_text(config, live->more[i].name, live->more[i].text) < 0)
+			r = error_set(err, -ENOMEM, "out of memory");
 	if (r < 0)
 		config_free(config);
 	else

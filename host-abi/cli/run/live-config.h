@@ -20,8 +20,8 @@ struct live_config {
 	struct registry *registry;
 	const struct kept *kept; /* what a new plan has to do with */
 	struct log *log;
-	struct str more; /* a configuration beside them, called more_name; may be empty */
-	const char *more_name;
+	const struct source *more; /* texts beside them; empty ones are left out */
+	size_t n_more;
 	const char *log_level, *log_format; /* of the command line; NULL: as the files have it */
 	/* Its own. */
 	struct config *config;  /* of the graph that runs */

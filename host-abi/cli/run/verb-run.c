@@ -27,7 +27,6 @@
 struct run {
 	struct texts plugin_dirs;
 	struct alloy_flags alloy;
-	struct buf alloy_config; /* what those flags stand for */
 	const char *status, *ledger;
 	const char *log_level, *log_format; /* NULL: not given */
 	int64_t drain_ns;
@@ -189,8 +188,8 @@ static int run_agent(struct run *run)
 		.registry = run->registry,
 		.kept = &run->kept,
 		.log = &run->log,
-		.more = buf_str(&run->alloy_config),
-		.more_name = ALLOY_FLAGS_SOURCE,
+		.more = run->alloy.sources,
+		.n_more = ALLOY_FLAGS_TEXTS,
 		.log_level = run->log_level,
 		.log_format = run->log_format,
 	};
@@ -221,7 +220,6 @@ static void run_fini(struct run *run)
 	registry_free(run->registry);
 	vec_free(&run->plugin_dirs);
 	alloy_flags_fini(&run->alloy);
-	buf_free(&run->alloy_config);
 }
 
 /* Taken, and where it means nothing here, noted. */
@@ -246,13 +244,14 @@ static const struct flag flags[] = {
 	 "how long stopping may take to deliver what is queued (default 10s)", .min = 1},
 	{"server.http.listen-addr", 0, FLAG_INTO(struct run, alloy.listen), "ADDRESS:PORT",
 	 "answer metrics and probes over HTTP there, as the block status.http does"},
+	{"storage.path", 0, FLAG_INTO(struct run, alloy.storage), "DIRECTORY",
+	 "where a block spool without an absolute directory keeps profiles"},
 	/* The rest of Alloy's own (cli/run/alloy-flags.h). */
 	{"server.http.memory-addr", NOTED},
 	{"server.http.ui-path-prefix", NOTED},
 	{"server.http.enable-pprof", NOTED_BOOL},
 	{"server.http.disable-support-bundle", NOTED_BOOL},
 	{"server.http.enable-graphql", NOTED_BOOL},
-	{"storage.path", NOTED},
 	{"stability.level", NOTED},
 	{"feature.community-components.enabled", NOTED_BOOL},
 	{"feature.component-shutdown-deadline", NOTED},
@@ -288,8 +287,7 @@ static int run_verb(int argc, char **argv)
 
 	if (code == OPTIONS_DONE && first == argc)
 		code = options_wrong(&verb_run, "which configuration? Name a file or a directory");
-	if (code == OPTIONS_DONE &&
-	    alloy_flags_config(&run.alloy, &run.alloy_config, &err) < 0)
+	if (code == OPTIONS_DONE && alloy_flags_config(&run.alloy, &err) < 0)
 		code = options_wrong(&verb_run, "%s", err.text);
 	if (code == OPTIONS_DONE) {
 		run.paths = argv + first;

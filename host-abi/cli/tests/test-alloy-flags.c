@@ -8,19 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The configuration that an address becomes, or why it is refused. */
-static const char *listener(const char *address, struct buf *out, struct error *err)
-{
-	const struct alloy_flags flags = {.listen = address};
-
-	buf_clear(out);
-	*err = ERROR_NULL;
-	if (alloy_flags_config(&flags, out, err) < 0)
-		return err->text;
-	buf_putc(out, '\0');
-	return out->p;
-}
-
 /* An address as Go's net.Listen takes it listens at the same place. */
 TEST(an_address_becomes_a_listener)
 {
@@ -29,19 +16,22 @@ TEST(an_address_becomes_a_listener)
 		{"[::1]:1", "::1", "1"},		   {"[::]:65535", "::", "65535"},
 		{":12345", "*", "12345"},		   {"localhost:0", "127.0.0.1", "0"},
 	};
-	struct buf out = BUF_NULL;
-	struct error err;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct alloy_flags flags = {.listen = good[i][0]};
+		struct error err = ERROR_NULL;
 		char text[200];
 
 		snprintf(text, sizeof(text),
 			 "status.http {\n\tlisten_address = \"%s\"\n\tlisten_port    = %s\n"
 			 "\treload         = true\n}\n",
 			 good[i][1], good[i][2]);
-		expect_str(str_of(listener(good[i][0], &out, &err)), text);
+		expect_eq(alloy_flags_config(&flags, &err), 0);
+		expect_str(flags.sources[0].text, text);
+		expect_str(str_of(flags.sources[0].name), "--server.http.listen-addr");
+		expect_eq(flags.sources[1].text.n, 0);
+		alloy_flags_fini(&flags);
 	}
-	buf_free(&out);
 }
 
 /* What is no address does not get into the configuration, whatever it holds. */
@@ -64,24 +54,47 @@ TEST(what_is_no_address_is_refused)
 		"node-1:12345",
 		"\"}\nx{}:80",
 	};
-	struct buf out = BUF_NULL;
-	struct error err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		expect(strstr(listener(bad[i], &out, &err), "is an IP address and a port"));
-		expect_eq(out.n, 0);
+		struct alloy_flags flags = {.listen = bad[i]};
+		struct error err = ERROR_NULL;
+
+		expect_eq(alloy_flags_config(&flags, &err), -EINVAL);
+		expect(strstr(err.text, "is an IP address and a port"));
+		expect_eq(flags.sources[0].text.n, 0);
+		alloy_flags_fini(&flags);
 	}
-	buf_free(&out);
+}
+
+/* The directory is absolute, and a string of the language whatever its name holds. */
+TEST(storage_becomes_a_block)
+{
+	struct alloy_flags flags = {.storage = "/var/lib/a\"b\\c\n"};
+	struct error err = ERROR_NULL;
+
+	expect_eq(alloy_flags_config(&flags, &err), 0);
+	expect_str(flags.sources[1].text,
+		   "storage {\n\tpath = \"/var/lib/a\\\"b\\\\c\\u000a\"\n}\n");
+	alloy_flags_fini(&flags);
+	flags = (struct alloy_flags){.storage = "data-alloy/"};
+	expect_eq(alloy_flags_config(&flags, &err), 0);
+	expect(str_starts(flags.sources[1].text, STR("storage {\n\tpath = \"/")));
+	expect(str_ends(flags.sources[1].text, STR("/data-alloy/\"\n}\n")));
+	alloy_flags_fini(&flags);
+	flags = (struct alloy_flags){.storage = ""};
+	expect_eq(alloy_flags_config(&flags, &err), -EINVAL);
+	alloy_flags_fini(&flags);
 }
 
 TEST(another_format_is_refused)
 {
-	struct buf out = BUF_NULL;
+	struct alloy_flags flags = {.format = "alloy"};
 	struct error err = ERROR_NULL;
 
-	expect_eq(alloy_flags_config(&(struct alloy_flags){.format = "alloy"}, &out, &err), 0);
-	expect_eq(out.n, 0);
-	expect_eq(alloy_flags_config(&(struct alloy_flags){.format = "static"}, &out, &err),
-		  -EINVAL);
+	expect_eq(alloy_flags_config(&flags, &err), 0);
+	expect_eq(flags.sources[0].text.n, 0);
+	flags.format = "static";
+	expect_eq(alloy_flags_config(&flags, &err), -EINVAL);
 	expect(strstr(err.text, "alloy convert --source-format=static"));
+	alloy_flags_fini(&flags);
 }

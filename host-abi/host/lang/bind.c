@@ -105,6 +105,35 @@ static void warn(struct body *body, const struct andiron_option *option, const s
 			     kind_of(s->block), option->name);
 }
 
+/* STORAGE/ID; an id's slashes become what no id has, so that it is one folder. */
+static char *own_folder(struct body *body)
+{
+	struct lang *l = body->b->l;
+	char *path = arena_printf(l->arena, "%.*s/%s", STR_FMT(l->storage), body->b->id);
+
+	for (char *p = path ? path + l->storage.n + 1 : NULL; p && *p; p++)
+		*p = *p == '/' ? '+' : *p;
+	return path;
+}
+
+/* Puts a path of the option into the agent's storage, if it has one. */
+static void store(struct body *body, const struct andiron_option *option,
+		  struct andiron_value *value)
+{
+	struct lang *l = body->b->l;
+	struct str path = {value->string.ptr, value->string.len};
+	const char *stored;
+
+	if (!(option->flags & ANDIRON_OPTION_STORED) || !l->storage.n || !body->b->id ||
+	    str_starts(path, STR("/")))
+		return;
+	stored = path.n ? arena_printf(l->arena, "%.*s/%.*s", STR_FMT(l->storage), STR_FMT(path))
+			: own_folder(body);
+	l->no_memory |= !stored;
+	if (stored)
+		value->string = (struct andiron_str){stored, strlen(stored)};
+}
+
 static bool bind_argument(struct body *body, const struct andiron_option *option,
 			  const struct stmt *s, struct slot *slot)
 {
@@ -114,6 +143,7 @@ static bool bind_argument(struct body *body, const struct andiron_option *option
 		return false;
 	if (option->type == ANDIRON_TYPE_TARGETS)
 		return true;
+	store(body, option, &value);
 	slot->value = add_member(body, option);
 	*slot->value = value;
 	return true;
@@ -259,6 +289,13 @@ static bool fill_in(struct body *body, const struct andiron_option *option)
 	if (option->type == ANDIRON_TYPE_RECEIVERS && body->owner->wired) {
 		value = block_value(ANDIRON_VALUE_LIST, &(struct place){0});
 		value.flags = ANDIRON_VALUE_DEFAULTED;
+		*add_member(body, option) = value;
+		return true;
+	}
+	if (option->flags & ANDIRON_OPTION_STORED && body->b->l->storage.n && body->b->id) {
+		value = block_value(ANDIRON_VALUE_STRING, &(struct place){0});
+		value.flags = ANDIRON_VALUE_DEFAULTED;
+		store(body, option, &value);
 		*add_member(body, option) = value;
 		return true;
 	}

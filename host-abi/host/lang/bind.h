@@ -23,6 +23,7 @@ struct use {
 
 struct binder {
 	struct lang *l;
+	const char *id; /* of the component, for what it stores; NULL: it stores nothing */
 	VEC(struct use) uses;
 };
 

@@ -29,6 +29,7 @@ struct lang {
 	VEC(struct custom *) custom; /* … by their position */
 	const struct scope *scope;   /* of what is evaluated */
 	unsigned int depth;          /* of values that are evaluated within each other */
+	struct str storage; /* the agent's directory, absolute; or nothing */
 	bool no_memory;
 };
 

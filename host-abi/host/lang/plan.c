@@ -265,7 +265,7 @@ static void bind_node(struct draft *d, uint32_t at)
 	struct andiron_value *args = lang_array(&d->l, struct andiron_value, 1);
 	struct bind_owner owner = {c->name, node->plan.place,
 				   c->flags & ANDIRON_COMPONENT_SYMBOLIZER};
-	struct binder b = {.l = &d->l};
+	struct binder b = {.l = &d->l, .id = node->plan.id};
 
 	d->l.scope = node->scope;
 	if (args && !node->block->broken &&

@@ -20,6 +20,13 @@ static const struct andiron_option logging[] = {
 };
 static const struct andiron_options logging_options = ANDIRON_OPTIONS(logging);
 
+static const struct andiron_option storage[] = {
+	OPTION(STRING, "path", NULL,
+	       "The directory in which components keep what outlives the agent, absolute.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+};
+static const struct andiron_options storage_options = ANDIRON_OPTIONS(storage);
+
 /* In the order of enum draft_setting. */
 static const struct {
 	const char *name;
@@ -33,6 +40,7 @@ static const struct {
 	[DRAFT_LIVEDEBUGGING] = {"livedebugging", "what each component does is always to be seen: "
 						  "start with --status PATH and ask for /targets "
 						  "and /health"},
+	[DRAFT_STORAGE] = {"storage", NULL},
 };
 
 static bool may_stand(struct draft *d, const struct scope *scope, const struct stmt *s,
@@ -64,7 +72,8 @@ bool settings_block(struct draft *d, const struct scope *scope, const struct stm
 
 	while (i < DRAFT_SETTINGS && !str_is(s->name, settings[i].name))
 		i++;
-	if (i == DRAFT_SETTINGS)
+	/* A label makes it an instance of somebody's own declare "storage". */
+	if (i == DRAFT_SETTINGS || (i == DRAFT_STORAGE && s->labelled))
 		return false;
 	if (!may_stand(d, scope, s, d->settings[i]))
 		return true;
@@ -83,19 +92,47 @@ static const char *word(struct draft *d, const struct andiron_value *args, const
 	return text.p ? lang_str(&d->l, text).p : NULL;
 }
 
-void settings_bind(struct draft *d, struct plan *plan)
+/* The block's arguments; false: it is not there, or wrong, which was reported. */
+static bool bind(struct draft *d, enum draft_setting setting, const struct andiron_options *options,
+		 struct andiron_value *ret)
 {
-	const struct stmt *s = d->settings[DRAFT_LOGGING];
+	const struct stmt *s = d->settings[setting];
 	struct binder b = {.l = &d->l};
-	struct bind_owner owner = {.name = "logging"};
-	struct andiron_value args;
+	struct bind_owner owner = {.name = settings[setting].name};
+	bool good;
 
 	if (!s || s->broken)
-		return;
+		return false;
 	owner.place = s->place;
-	if (bind_body(&b, &logging_options, s->body, &owner, &args)) {
+	good = bind_body(&b, options, s->body, &owner, ret);
+	binder_free(&b);
+	return good;
+}
+
+/* Its slashes at the end are left out. */
+static void bind_storage(struct draft *d, const struct andiron_value *args)
+{
+	struct str path = value_str(args, "path", STR_NULL);
+
+	if (!str_starts(path, STR("/"))) {
+		lang_error(&d->l, d->settings[DRAFT_STORAGE]->place, NULL,
+			   "storage: the path \"%.*s\" is not absolute",
+			   STR_FMT(str_first(path, 200)));
+		return;
+	}
+	while (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	d->l.storage = path;
+}
+
+void settings_bind(struct draft *d, struct plan *plan)
+{
+	struct andiron_value args;
+
+	if (bind(d, DRAFT_LOGGING, &logging_options, &args)) {
 		plan->log_level = word(d, &args, "level");
 		plan->log_format = word(d, &args, "format");
 	}
-	binder_free(&b);
+	if (bind(d, DRAFT_STORAGE, &storage_options, &args))
+		bind_storage(d, &args);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks that configure the agent itself and make no node: Alloy's `logging`, `http`, `tracing`,
- * `remotecfg` and `livedebugging`. Each stands once, at the top of a file and without a label, as
- * Alloy has it. What has no effect here is accepted, with a warning that says what is there
- * instead, so that a file of Alloy's loads. */
+ * `remotecfg` and `livedebugging`, and ours, `storage`. Each stands once, at the top of a file and
+ * without a label, as Alloy has it. What has no effect here is accepted, with a warning that says
+ * what is there instead, so that a file of Alloy's loads. */
 #pragma once
 
 #include "host/lang/draft.h"

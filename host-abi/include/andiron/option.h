@@ -35,6 +35,9 @@ extern "C" {
 #define ANDIRON_OPTION_IGNORED 8u
 /* a block with a label, NAME "LABEL" { }, which is the first member of its MAP, under the key "" */
 #define ANDIRON_OPTION_LABELLED 16u
+/* a STRING that is a path: where the agent has a storage directory, one that is relative is in
+ * there, and one that is absent or empty is STORAGE/ID of the component */
+#define ANDIRON_OPTION_STORED 32u
 
 /* One row. `default_text` is an expression of the configuration language
  * ("15s" needs its quotes inside: "\"15s\""), NULL where there is none.

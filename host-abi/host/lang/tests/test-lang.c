@@ -136,6 +136,16 @@ static const struct andiron_option count_options[] = {
 	{.name = "text", .type = ANDIRON_TYPE_STRING},
 };
 
+static const struct andiron_option spool_options[] = {
+	{.name = "directory",
+	 .type = ANDIRON_TYPE_STRING,
+	 .flags = ANDIRON_OPTION_REQUIRED | ANDIRON_OPTION_STORED},
+};
+static const struct andiron_options spool = ANDIRON_OPTIONS(spool_options);
+static const struct andiron_option spooling_options[] = {
+	{.name = "spool", .type = ANDIRON_TYPE_BLOCK, .block = &spool},
+};
+
 static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_options),
 				    process = ANDIRON_OPTIONS(process_options),
 				    relabel = ANDIRON_OPTIONS(relabel_options),
@@ -145,6 +155,7 @@ static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_opti
 				    symbolize = ANDIRON_OPTIONS(symbolize_options),
 				    any = ANDIRON_OPTIONS(lenient_options),
 				    count = ANDIRON_OPTIONS(count_options),
+				    spooling = ANDIRON_OPTIONS(spooling_options),
 				    newer = ANDIRON_OPTIONS(any_options);
 
 static const struct andiron_export targets_export[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
@@ -205,6 +216,7 @@ static const struct andiron_component components[] = {
 	COMPONENT("test.both", &ebpf, EXPORTS(both_exports)),
 	COMPONENT("test.count", &count),
 	COMPONENT("test.newer", &newer),
+	COMPONENT("test.spool", &spooling),
 	COMPONENT("test.single", &no_options, .flags = ANDIRON_COMPONENT_NO_LABEL,
 		  EXPORTS(targets_export)),
 	COMPONENT("test.wanting", &any, EXPORTS(targets_export),

@@ -235,6 +235,52 @@ TEST(settings_stand_once_and_at_the_top)
 		    "      |                   ^\n");
 }
 
+/* A path that is relative, empty or not written is in the storage, under the component's id. */
+TEST(puts_paths_into_the_storage)
+{
+	static const char components[] =
+		"declare \"d\" {\n  test.spool \"in\" { spool {} }\n}\n"
+		"test.spool \"a\" { spool {} }\n"
+		"test.spool \"b\" { spool { directory = \"x/y\" } }\n"
+		"test.spool \"c\" { spool { directory = \"/z\" } }\n"
+		"test.spool \"e\" { spool { directory = \"\" } }\n"
+		"test.spool \"f\" {}\n"
+		"d \"g\" {}\n";
+	char text[1000];
+
+	snprintf(text, sizeof(text), "%sstorage { path = \"/var/lib/\" + \"andiron//\" }\n",
+		 components);
+	expect_plan(text,
+		    "node test.spool.a: {spool={directory=\"/var/lib/andiron/test.spool.a\"*}}\n"
+		    "node test.spool.b: {spool={directory=\"/var/lib/andiron/x/y\"}}\n"
+		    "node test.spool.c: {spool={directory=\"/z\"}}\n"
+		    "node test.spool.e: {spool={directory=\"/var/lib/andiron/test.spool.e\"}}\n"
+		    "node test.spool.f: {}\n"
+		    "node d.g/test.spool.in: {spool={directory="
+		    "\"/var/lib/andiron/d.g+test.spool.in\"*}}\n");
+	expect_plan("test.spool \"a\" { spool {} }\n",
+		    "f:1:18: error: spool in test.spool needs the argument directory\n"
+		    "    1 | test.spool \"a\" { spool {} }\n"
+		    "      |                  ^~~~~\n");
+	expect_plan("test.spool \"a\" { spool { directory = \"x\" } }\n",
+		    "node test.spool.a: {spool={directory=\"x\"}}\n");
+	expect_plan("storage { path = \"data\" }\ntest.spool \"a\" { spool {} }\n",
+		    "f:1:1: error: storage: the path \"data\" is not absolute\n"
+		    "    1 | storage { path = \"data\" }\n"
+		    "      | ^~~~~~~\n"
+		    "f:2:18: error: spool in test.spool needs the argument directory\n"
+		    "    2 | test.spool \"a\" { spool {} }\n"
+		    "      |                  ^~~~~\n");
+	expect_plan("declare \"storage\" {\n  raw.write \"w\" {}\n}\nstorage \"x\" {}\n",
+		    "node storage.x/raw.write.w: {}\n");
+	expect_plan("storage {}\ntest.spool \"a\" {}\n",
+		    "f:1:1: error: storage needs the argument path\n"
+		    "    1 | storage {}\n"
+		    "      | ^~~~~~~\n"
+		    "  The directory in which components keep what outlives the agent, "
+		    "absolute.\n");
+}
+
 TEST(refuses_circles)
 {
 	expect_plan(
