@@ -235,6 +235,9 @@ void server_answer(struct server_request *r, const struct server_answer *answer)
 		snprintf(seconds, sizeof(seconds), "%u", answer->retry_s);
 		MHD_add_response_header(r->response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
 	}
+	if (r->response && answer->authenticate)
+		MHD_add_response_header(r->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					answer->authenticate);
 	if (r->link) {
 		*r->link = r->next;
 		if (r->next)

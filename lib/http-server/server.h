@@ -84,6 +84,7 @@ struct server_answer {
 	const char *type;     /* of the content, a constant; NULL: none */
 	struct str body;      /* copied */
 	unsigned int retry_s; /* 0, or what Retry-After says */
+	const char *authenticate; /* NULL, or what WWW-Authenticate says */
 };
 /* Answers; the first one counts. */
 void server_answer(struct server_request *r, const struct server_answer *answer);

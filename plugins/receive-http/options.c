@@ -6,10 +6,9 @@
 #include "abi/option.h"
 #include "abi/value.h"
 #include "base/clock.h"
-#include "base/file.h"
+#include "http-server/tls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,22 +16,8 @@
 #define MEMORY      (16u << 10)         /* of a connection: Go's SDK puts many tags into the URL */
 #define MAX_BODY    ((size_t)16 << 20)  /* Pyroscope's limit of a profile is 4 MiB uncompressed */
 #define MAX_BODIES  ((size_t)64 << 20)
-#define MAX_PEM     ((size_t)256 << 10)
 
 #define SECONDS(n) ((n)*NS_PER_SEC)
-
-static const struct andiron_option tls[] = {
-	OPTION(STRING, "cert_pem", NULL, "Certificate as PEM, with those between it and the root."),
-	OPTION(STRING, "cert_file", NULL,
-	       "File with the certificate; read at the start and at a reload."),
-	OPTION(SECRET, "key_pem", NULL, "Key of the certificate as PEM."),
-	OPTION(STRING, "key_file", NULL, "File with the key; read likewise."),
-	OPTION(STRING, "client_ca_pem", NULL, "Refused: clients are not asked for certificates."),
-	OPTION(STRING, "client_ca_file", NULL, "Refused likewise."),
-	OPTION(STRING, "client_auth_type", "\"NoClientCert\"",
-	       "Whether clients must show a certificate; only \"NoClientCert\" is done here."),
-};
-static const struct andiron_options tls_options = ANDIRON_OPTIONS(tls);
 
 static const struct andiron_option http[] = {
 	OPTION(STRING, "listen_address", "\"\"",
@@ -52,7 +37,7 @@ static const struct andiron_option http[] = {
 	       "How long a connection stays open between requests.", .min = NS_PER_SEC,
 	       .max = SECONDS(3600)),
 	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",
-	       .block = &tls_options),
+	       .block = &server_tls_options),
 };
 static const struct andiron_options http_options = ANDIRON_OPTIONS(http);
 
@@ -82,26 +67,6 @@ static struct str text_of(const struct andiron_value *map, const char *name)
 	return map ? value_str(map, name, STR_NULL) : STR_NULL;
 }
 
-/* The same for its block tls; NULL: there is none. */
-static const char *find_tls_fault(const struct andiron_value *t)
-{
-	bool cert = text_of(t, "cert_pem").n, cert_file = text_of(t, "cert_file").n;
-	bool key = text_of(t, "key_pem").n, key_file = text_of(t, "key_file").n;
-	struct str auth = text_of(t, "client_auth_type");
-
-	if (!t)
-		return NULL;
-	if (!(cert || cert_file) || !(key || key_file))
-		return "needs a certificate (cert_file or cert_pem) and its key (key_file or "
-		       "key_pem)";
-	if ((cert && cert_file) || (key && key_file))
-		return "has both a text and a file of one thing; leave one out";
-	if (text_of(t, "client_ca_pem").n || text_of(t, "client_ca_file").n ||
-	    (auth.n && !str_is(auth, "NoClientCert")))
-		return "cannot ask clients for certificates; put a proxy in front that does";
-	return NULL;
-}
-
 /* Why this place cannot be, and at which of the values; NULL: it can. */
 static const char *find_fault(const struct andiron_value *args, const struct andiron_value **ret_at)
 {
@@ -116,7 +81,7 @@ static const char *find_fault(const struct andiron_value *args, const struct and
 	if (address.n && !server_address_ok(text, &loopback))
 		return "is no IP address; write \"127.0.0.1\", \"::1\", or \"\" for all";
 	*ret_at = t;
-	return find_tls_fault(t);
+	return server_tls_fault(t);
 }
 
 void receive_check(const struct andiron_host *host, const struct andiron_value *args,
@@ -127,33 +92,6 @@ void receive_check(const struct andiron_host *host, const struct andiron_value *
 
 	if (fault)
 		abi_report(host, report, ANDIRON_REPORT_ERROR, at, "%s", fault);
-}
-
-/* A PEM from its text or its file. */
-static int read_pem(const struct andiron_value *t, const char *pem, const char *file,
-		    const char **ret, struct error *err)
-{
-	struct str text = text_of(t, pem);
-	char *path, *copy;
-	struct buf b = BUF_NULL;
-	int rc;
-
-	if (text.n) {
-		copy = str_dup(text);
-	} else {
-		path = str_dup(text_of(t, file));
-		rc = path ? file_read(AT_FDCWD, path, &b, MAX_PEM) : -ENOMEM;
-		if (rc) {
-			error_errno(err, rc, "http.tls: cannot read %s %s", file, path ? path : "");
-			free(path);
-			buf_free(&b);
-			return rc;
-		}
-		free(path);
-		copy = buf_take(&b);
-	}
-	*ret = copy;
-	return copy ? 0 : -ENOMEM;
 }
 
 static unsigned int seconds(const struct andiron_value *block, const char *name, int64_t absent)
@@ -188,10 +126,7 @@ int receive_place_init(struct server_options *ret, const struct andiron_value *a
 	place.address = str_dup(text_of(block, "listen_address"));
 	if (!place.address)
 		return -ENOMEM;
-	if (t)
-		rc = read_pem(t, "cert_pem", "cert_file", &place.cert, err);
-	if (t && !rc)
-		rc = read_pem(t, "key_pem", "key_file", &place.key, err);
+	rc = server_tls_read(t, &place, err);
 	if (rc)
 		receive_place_fini(&place);
 	else

@@ -4,6 +4,7 @@
 
 #include "abi/option.h"
 #include "abi/value.h"
+#include "http-server/tls.h"
 
 #include <andiron/plugin.h>
 
@@ -21,6 +22,10 @@ static const struct andiron_option options[] = {
 	OPTION(BOOL, "reload", "false",
 	       "Whether a GET or POST of /-/reload has the configuration read again, as SIGHUP "
 	       "does. Whoever reaches the address can then ask for it.",
+	       .since = "0.1"),
+	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",
+	       .block = &server_tls_options, .since = "0.1"),
+	OPTION(BLOCK, "auth", NULL, "Who may ask; without it, everybody.", .block = &auth_options,
 	       .since = "0.1"),
 };
 
@@ -47,6 +52,9 @@ static int32_t validate(const struct andiron_host *host, const struct andiron_va
 			host, report, ANDIRON_REPORT_ERROR, value_get(args, "listen_address"),
 			"is no IP address; write \"127.0.0.1\", \"::1\", or \"*\" for all");
 	free(address);
+	if (server_tls_fault(value_get(args, "tls")))
+		abi_report(host, report, ANDIRON_REPORT_ERROR, value_get(args, "tls"), "%s",
+			   server_tls_fault(value_get(args, "tls")));
 	return 0;
 }
 
@@ -55,31 +63,52 @@ static void destroy(void *arg)
 	struct service *self = arg;
 
 	listener_fini(&self->listener);
+	auth_fini(&self->auth);
 	free(self);
 }
 
-/* The options, whose address is to be freed; NULL there when memory is short. */
-static struct server_options options_of(const struct andiron_value *args)
+static void place_fini(struct server_options *place)
 {
-	return service_options(str_dup(address_of(args)),
-			       (uint16_t)value_int(args, "listen_port", 12345));
+	free((char *)(uintptr_t)place->address);
+	free((char *)(uintptr_t)place->cert);
+	free((char *)(uintptr_t)place->key);
+}
+
+/* What the arguments say, in memory of its own: 0, or a negative errno and nothing to be freed. */
+static int read_arguments(const struct andiron_value *args, struct server_options *ret_place,
+			  struct auth *ret_auth, struct error *err)
+{
+	struct server_options place = service_options(
+		str_dup(address_of(args)), (uint16_t)value_int(args, "listen_port", 12345));
+	int rc = place.address ? server_tls_read(value_get(args, "tls"), &place, err) : -ENOMEM;
+
+	if (!rc)
+		rc = auth_init(ret_auth, value_get(args, "auth"));
+	if (rc)
+		place_fini(&place);
+	else
+		*ret_place = place;
+	return rc;
 }
 
 static int32_t create(const struct andiron_host *host, uint64_t id,
 		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
 {
 	struct service *self = calloc(1, sizeof(*self));
-	struct server_options place = options_of(args);
-	int rc = self && place.address ? 0 : -ENOMEM;
+	struct server_options place;
+	struct error error = ERROR_NULL;
+	int rc = self ? read_arguments(args, &place, &self->auth, &error) : -ENOMEM;
 
-	if (!rc)
-		rc = service_init(self, &(struct abi_context){host, id}, &place);
+	if (rc) {
+		free(self);
+		return abi_error(host, err, &error, rc);
+	}
+	rc = service_init(self, &(struct abi_context){host, id}, &place);
 	if (!rc)
 		rc = host->extension(id, ANDIRON_STATUS_ID, &self->status);
-	free((char *)(uintptr_t)place.address);
+	place_fini(&place);
 	if (rc) {
-		if (self)
-			destroy(self);
+		destroy(self);
 		return rc;
 	}
 	self->reload = value_bool(args, "reload", false);
@@ -100,14 +129,23 @@ static int32_t start(void *arg, struct andiron_error *ret_err)
 static int32_t update(void *arg, const struct andiron_value *args, struct andiron_error *ret_err)
 {
 	struct service *self = arg;
-	struct server_options place = options_of(args);
+	struct server_options place;
 	struct error err = ERROR_NULL;
-	int rc = place.address ? listener_update(&self->listener, &place, &err) : -ENOMEM;
+	struct auth auth;
+	int rc = read_arguments(args, &place, &auth, &err);
 
-	free((char *)(uintptr_t)place.address);
-	if (!rc)
-		self->reload = value_bool(args, "reload", false);
-	return abi_error(self->listener.context.host, ret_err, &err, rc);
+	if (rc)
+		return abi_error(self->listener.context.host, ret_err, &err, rc);
+	rc = listener_update(&self->listener, &place, &err);
+	place_fini(&place);
+	if (rc) {
+		auth_fini(&auth);
+		return abi_error(self->listener.context.host, ret_err, &err, rc);
+	}
+	auth_fini(&self->auth);
+	self->auth = auth;
+	self->reload = value_bool(args, "reload", false);
+	return 0;
 }
 
 static void stop(void *arg)

@@ -160,6 +160,8 @@ static void on_request(void *context, struct server_request *r)
 {
 	struct page page = {405, "text/plain; charset=utf-8", BUF_NULL};
 
+	if (!auth_admits(&((struct service *)context)->auth, r))
+		return;
 	if (str_is(server_request_path(r), "/-/reload") &&
 	    (server_request_is(r, "GET") || server_request_is(r, "POST"))) {
 		reload(context, r);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "http-server/listener.h"
+#include "status-http/auth.h"
 
 #include <andiron/status.h>
 
@@ -19,6 +20,7 @@ struct service {
 	struct listener listener;
 	struct andiron_extension status; /* andiron.status/1 */
 	uint32_t matters;                /* flags of components without which it is not ready */
+	struct auth auth;                /* who may ask; the caller's to set */
 	bool reload;                     /* whether /-/reload does anything */
 	bool reloading;                  /* one was asked for, and is not over */
 	struct server_request *reloader; /* who waits for that; NULL: nobody any more */

@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`run` in the place of an Alloy: its files, its flags and what its scripts ask."""
 
+import base64
 import contextlib
 import http.client
 import json
 import os
 import re
 import signal
+import ssl
+import urllib.error
+import urllib.request
 
+from kubeapi import certify
 from ports import free_port
 from running import Agent, ask, get, parse_metrics
-from tap import andiron, case, main, write
+from tap import DEADLINE, andiron, case, main, write
 
 WRITER = """
 pyroscope.write "w" {
@@ -197,6 +202,74 @@ def it_answers_what_scripts_of_alloy_ask():
         assert a.metric("alloy_config_load_failures_total") == 1
         assert get(port, "/-/healthy")[0] == 200
         assert 'no component "discovery.rlabel"' in end(a)
+
+
+GUARDED = """
+http {
+  tls {
+    cert_file = "server.pem"
+    key_file  = "server.key"
+  }
+
+  auth {
+    basic {
+      username = "ada"
+      password = "lace:%s"
+    }
+
+    filter {
+      paths                       = ["/-/ready", "/-/healthy"]
+      authenticate_matching_paths = false
+    }
+  }
+}
+"""
+
+
+def get_guarded(port, path, user=None):
+    """Status by HTTPS with the test's authority."""
+    headers = {}
+    if user:
+        headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+    request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        context = ssl.create_default_context(cafile="ca.crt")
+        with urllib.request.urlopen(request, timeout=DEADLINE, context=context) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        asks = error.headers.get("WWW-Authenticate", "").startswith("Basic ")
+        assert asks == (error.code == 401), error.headers
+        return error.code
+
+
+@case
+def the_block_http_is_obeyed():
+    """TLS and users of Alloy's block http hold for the listener of the flag; a reload changes
+    them, and one that cannot be read is refused."""
+    certify()
+    port = free_port()
+    with Agent(config(GUARDED % "1"), f"--server.http.listen-addr=127.0.0.1:{port}") as a:
+        a.until_says("listening at 127.0.0.1")
+        a.until(lambda: get_guarded(port, "/-/ready") == 200, "it is ready")
+        assert get_guarded(port, "/metrics") == 401
+        assert get_guarded(port, "/-/reload") == 401
+        for wrong in ["ada:lace:2", "ada:lace:", "ada:lace:11", "ad:alace:1", ""]:
+            assert get_guarded(port, "/metrics", wrong) == 401, wrong
+        assert get_guarded(port, "/metrics", "ada:lace:1") == 200
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            assert get(port, "/-/ready")[0] != 200, "it answers without TLS"
+        config(GUARDED % "2")
+        assert get_guarded(port, "/-/reload", "ada:lace:1") == 200
+        assert get_guarded(port, "/metrics", "ada:lace:1") == 401
+        assert get_guarded(port, "/metrics", "ada:lace:2") == 200
+        config(GUARDED.replace("server.key", "none.key") % "3")
+        assert get_guarded(port, "/-/reload", "ada:lace:2") == 400
+        assert get_guarded(port, "/metrics", "ada:lace:2") == 200
+        said = end(a)
+    assert "cannot read key_file none.key" in said and "lace" not in said, said
+    andiron("validate", config("http {\n  tls {}\n}\nstatus.http {}\n")).expect(
+        1, "needs a certificate"
+    )
 
 
 @case

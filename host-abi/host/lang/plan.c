@@ -374,6 +374,7 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 	uint32_t *order = NULL;
 
 	read_sources(d, &top, errors_before);
+	settings_serve(d);
 	d->l.scope = &top;
 	settings_bind(d, plan);
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)

@@ -33,7 +33,7 @@ static const struct {
 	const char *instead; /* of the effect that it has in Alloy; NULL: it is obeyed */
 } settings[DRAFT_SETTINGS] = {
 	[DRAFT_LOGGING] = {"logging", NULL},
-	[DRAFT_HTTP] = {"http", "the block status.http says where metrics and probes are served"},
+	[DRAFT_HTTP] = {"http", NULL},
 	[DRAFT_TRACING] = {"tracing", "andiron does not trace itself"},
 	[DRAFT_REMOTECFG] = {"remotecfg", "the configuration comes from these files alone; with "
 					  "--watch a change of theirs is taken"},
@@ -82,6 +82,60 @@ bool settings_block(struct draft *d, const struct scope *scope, const struct stm
 		lang_warning(&d->l, s->place, settings[i].instead,
 			     "the block %s has no effect here", settings[i].name);
 	return true;
+}
+
+/* What Alloy's block can hold, and nothing else of status.http. */
+static bool is_of_http(struct draft *d, const struct stmt *s)
+{
+	static const char *const known[] = {"auth", "tls"};
+
+	if (s->block && (str_is(s->name, "auth") || str_is(s->name, "tls")))
+		return true;
+	lang_error(&d->l, s->place, s->block ? diag_suggest(d->l.diags, s->name, known, 2) : NULL,
+		   "http has no %s \"%.*s\"", s->block ? "block" : "argument",
+		   STR_FMT(str_first(s->name, 200)));
+	return false;
+}
+
+/* A copy of the listener's block that holds the other's, too. */
+static const struct stmt *joined(struct draft *d, const struct stmt *listener,
+				 const struct stmt *http)
+{
+	struct stmt *whole = lang_array(&d->l, struct stmt, 1);
+	struct stmt **tail = whole ? &whole->body : NULL;
+	const struct stmt *const bodies[] = {listener->body, http->body};
+
+	if (!whole)
+		return listener;
+	*whole = *listener;
+	whole->broken |= http->broken;
+	for (size_t i = 0; i < 2; i++)
+		for (const struct stmt *s = bodies[i]; s; s = s->next) {
+			if (i == 1 && !s->broken && !is_of_http(d, s))
+				continue;
+			*tail = lang_array(&d->l, struct stmt, 1);
+			if (!*tail)
+				return listener;
+			**tail = *s;
+			tail = &(*tail)->next;
+		}
+	*tail = NULL;
+	return whole;
+}
+
+void settings_serve(struct draft *d)
+{
+	const struct stmt *http = d->settings[DRAFT_HTTP];
+	uint32_t at = names_find(&d->l.names, STR("status.http"));
+
+	if (!http)
+		return;
+	if (at != INDEX_NONE)
+		d->nodes.p[at].block = joined(d, d->nodes.p[at].block, http);
+	else if (http->body)
+		lang_warning(&d->l, http->place,
+			     "start with --server.http.listen-addr, or write the block status.http",
+			     "the block http has no effect here: nothing listens");
 }
 
 /* The word in the plan's memory; NULL: it is not said. */

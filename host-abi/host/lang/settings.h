@@ -10,5 +10,8 @@
 /* Whether the block is one of them; then it was taken, or refused. */
 bool settings_block(struct draft *d, const struct scope *scope, const struct stmt *s);
 
+/* Puts the blocks of `http` into status.http, when all blocks are known. */
+void settings_serve(struct draft *d);
+
 /* Evaluates them, when all names are known; what they say goes into the plan. */
 void settings_bind(struct draft *d, struct plan *plan);

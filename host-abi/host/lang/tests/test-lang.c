@@ -142,6 +142,11 @@ static const struct andiron_option spool_options[] = {
 	 .flags = ANDIRON_OPTION_REQUIRED | ANDIRON_OPTION_STORED},
 };
 static const struct andiron_options spool = ANDIRON_OPTIONS(spool_options);
+static const struct andiron_option listener_options[] = {
+	{.name = "port", .type = ANDIRON_TYPE_INT},
+	{.name = "tls", .type = ANDIRON_TYPE_BLOCK, .block = &no_options},
+	{.name = "auth", .type = ANDIRON_TYPE_BLOCK, .block = &no_options},
+};
 static const struct andiron_option spooling_options[] = {
 	{.name = "spool", .type = ANDIRON_TYPE_BLOCK, .block = &spool},
 };
@@ -155,6 +160,7 @@ static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_opti
 				    symbolize = ANDIRON_OPTIONS(symbolize_options),
 				    any = ANDIRON_OPTIONS(lenient_options),
 				    count = ANDIRON_OPTIONS(count_options),
+				    listener = ANDIRON_OPTIONS(listener_options),
 				    spooling = ANDIRON_OPTIONS(spooling_options),
 				    newer = ANDIRON_OPTIONS(any_options);
 
@@ -212,6 +218,7 @@ static const struct andiron_component components[] = {
 		  .flags = ANDIRON_COMPONENT_WRITER | ANDIRON_COMPONENT_WANTS_NAMES),
 	COMPONENT("raw.write", &no_options, EXPORTS(receiver_export),
 		  .flags = ANDIRON_COMPONENT_WRITER),
+	COMPONENT("status.http", &listener, .flags = ANDIRON_COMPONENT_NO_LABEL),
 	COMPONENT("test.any", &any, EXPORTS(targets_export)),
 	COMPONENT("test.both", &ebpf, EXPORTS(both_exports)),
 	COMPONENT("test.count", &count),

@@ -155,7 +155,7 @@ TEST(is_not_told_twice)
 TEST(accepts_settings_of_alloy)
 {
 	expect_plan("tracing {}\n"
-		    "http {}\n"
+		    "http { tls {} }\n"
 		    "remotecfg { url = \"http://x\" }\n"
 		    "livedebugging {}\n"
 		    "raw.write \"a\" {}",
@@ -163,10 +163,10 @@ TEST(accepts_settings_of_alloy)
 		    "    1 | tracing {}\n"
 		    "      | ^~~~~~~\n"
 		    "  andiron does not trace itself\n"
-		    "f:2:1: warning: the block http has no effect here\n"
-		    "    2 | http {}\n"
+		    "f:2:1: warning: the block http has no effect here: nothing listens\n"
+		    "    2 | http { tls {} }\n"
 		    "      | ^~~~\n"
-		    "  the block status.http says where metrics and probes are served\n"
+		    "  start with --server.http.listen-addr, or write the block status.http\n"
 		    "f:3:1: warning: the block remotecfg has no effect here\n"
 		    "    3 | remotecfg { url = \"http://x\" }\n"
 		    "      | ^~~~~~~~~\n"
@@ -233,6 +233,25 @@ TEST(settings_stand_once_and_at_the_top)
 		    "f:1:19: error: expected a value, not }\n"
 		    "    1 | logging { level = }\n"
 		    "      |                   ^\n");
+}
+
+/* The block http is about the listener, whichever stands first, and says no more than Alloy's. */
+TEST(http_is_about_the_listener)
+{
+	expect_plan("http {\n  tls {}\n}\nstatus.http {\n  auth {}\n  port = 1\n}\n",
+		    "node status.http: {auth={} port=1 tls={}}\n");
+	expect_plan("status.http {}\nhttp {}\n",
+		    "node status.http: {}\n");
+	expect_plan("status.http {\n  tls {}\n}\nhttp {\n  tls {}\n  tsl {}\n  port = 1\n}\n",
+		    "f:5:3: error: block tls is given twice\n"
+		    "    5 |   tls {}\n"
+		    "      |   ^~~\n"
+		    "f:6:3: error: http has no block \"tsl\"\n"
+		    "    6 |   tsl {}\n"
+		    "      |   ^~~\n"
+		    "f:7:3: error: http has no argument \"port\"\n"
+		    "    7 |   port = 1\n"
+		    "      |   ^~~~\n");
 }
 
 /* A path that is relative, empty or not written is in the storage, under the component's id. */

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in auth.h. What is expected is compared as it is sent, in base64, and in a time that
+ * does not say how much of it was right. */
+#include "status-http/auth.h"
+
+#include "abi/option.h"
+#include "abi/value.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+static const struct andiron_option basic[] = {
+	OPTION(STRING, "username", NULL, "The user's name.", .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(SECRET, "password", NULL, "The user's password.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+};
+static const struct andiron_options basic_options = ANDIRON_OPTIONS(basic);
+
+static const struct andiron_option filter[] = {
+	OPTION(STRINGS, "paths", NULL,
+	       "Beginnings of paths that the filter is about; without any, all paths are "
+	       "protected."),
+	OPTION(BOOL, "authenticate_matching_paths", "true",
+	       "Whether those paths are protected; false: all others are."),
+};
+static const struct andiron_options filter_options = ANDIRON_OPTIONS(filter);
+
+static const struct andiron_option auth[] = {
+	OPTION(BLOCK, "basic", NULL, "Name and password that whoever asks must send.",
+	       .block = &basic_options),
+	OPTION(BLOCK, "filter", NULL, "What is protected.", .block = &filter_options),
+};
+const struct andiron_options auth_options = ANDIRON_OPTIONS(auth);
+
+static void put_base64(struct buf *out, struct str s)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < s.n; i += 3) {
+		uint32_t word = (uint32_t)(unsigned char)s.p[i] << 16;
+
+		word |= i + 1 < s.n ? (uint32_t)(unsigned char)s.p[i + 1] << 8 : 0;
+		word |= i + 2 < s.n ? (unsigned char)s.p[i + 2] : 0;
+		buf_putc(out, digits[word >> 18]);
+		buf_putc(out, digits[word >> 12 & 63]);
+		buf_putc(out, i + 1 < s.n ? digits[word >> 6 & 63] : '=');
+		buf_putc(out, i + 2 < s.n ? digits[word & 63] : '=');
+	}
+}
+
+/* "name:password" in base64, or NULL. */
+static char *expect(const struct andiron_value *block)
+{
+	struct buf plain = BUF_NULL, encoded = BUF_NULL;
+
+	buf_str_append(&plain, value_str(block, "username", STR_NULL));
+	buf_putc(&plain, ':');
+	buf_str_append(&plain, value_str(block, "password", STR_NULL));
+	put_base64(&encoded, buf_str(&plain));
+	buf_putc(&encoded, '\0');
+	if (plain.failed)
+		encoded.failed = true;
+	if (plain.p)
+		explicit_bzero(plain.p, plain.n);
+	buf_free(&plain);
+	return buf_take(&encoded);
+}
+
+static int take_paths(struct auth *a, const struct andiron_value *block)
+{
+	const struct andiron_value *paths = block ? value_get(block, "paths") : NULL;
+
+	a->except = block && !value_bool(block, "authenticate_matching_paths", true);
+	a->paths = calloc(paths ? paths->n_items + 1 : 1, sizeof(char *));
+	if (!a->paths)
+		return -ENOMEM;
+	for (uint64_t i = 0; paths && i < paths->n_items; i++) {
+		a->paths[a->n_paths] = str_dup(abi_str(paths->items[i].string));
+		if (!a->paths[a->n_paths++])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int auth_init(struct auth *a, const struct andiron_value *block)
+{
+	const struct andiron_value *user = block ? value_get(block, "basic") : NULL;
+
+	*a = (struct auth){0};
+	if (!user)
+		return 0;
+	a->expected = expect(user);
+	if (a->expected && take_paths(a, value_get(block, "filter")) == 0)
+		return 0;
+	auth_fini(a);
+	return -ENOMEM;
+}
+
+void auth_fini(struct auth *a)
+{
+	for (size_t i = 0; i < a->n_paths; i++)
+		free(a->paths[i]);
+	free(a->paths);
+	free(a->expected);
+	*a = (struct auth){0};
+}
+
+static bool is_protected(const struct auth *a, struct str path)
+{
+	bool matches = false;
+
+	for (size_t i = 0; i < a->n_paths; i++)
+		matches = matches || str_starts(path, str_of(a->paths[i]));
+	return a->n_paths == 0 || matches != a->except;
+}
+
+static bool is_expected(const struct auth *a, struct str header)
+{
+	struct str expected = str_of(a->expected), scheme = str_cut(&header, ' ');
+	unsigned char differ = 0;
+
+	header = str_trim(header);
+	if (scheme.n != 5 || strncasecmp(scheme.p, "Basic", 5) != 0 || header.n != expected.n)
+		return false;
+	for (size_t i = 0; i < expected.n; i++)
+		differ |= (unsigned char)header.p[i] ^ (unsigned char)expected.p[i];
+	return differ == 0;
+}
+
+bool auth_admits(const struct auth *a, struct server_request *r)
+{
+	if (!a->expected || !is_protected(a, server_request_path(r)) ||
+	    is_expected(a, server_request_header(r, "Authorization")))
+		return true;
+	server_answer(r, &(struct server_answer){
+				 .status = 401,
+				 .type = "text/plain; charset=utf-8",
+				 .body = STR("unauthorized\n"),
+				 .authenticate = "Basic realm=\"andiron\"",
+			 });
+	return false;
+}
