@@ -2,6 +2,7 @@
 /* `andiron validate`: everything that is wrong with a configuration, at once.
  * Without side effects: no network, no privilege, no BPF. */
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "host/config.h"
 #include "cli/plugin-path.h"
@@ -16,12 +17,59 @@
 
 struct validate {
 	struct texts plugin_dirs;
+	bool json;
 };
 
-static int check_plan(struct config *config, struct registry *registry)
+/* The whole answer; `findings` is a JSON list. */
+static void print_json(bool valid, size_t n_components, size_t left_out, struct str findings)
+{
+	printf("{\"valid\": %s, \"components\": %zu, \"left_out\": %zu, \"findings\": %.*s}\n",
+	       valid ? "true" : "false", n_components, left_out, STR_FMT(findings));
+}
+
+/* What is wrong and has no place in a file: as the only finding, or as a line for people. */
+static int fail(const struct validate *v, const char *why)
+{
+	struct buf findings = BUF_NULL;
+
+	if (v->json) {
+		buf_str_append(&findings,
+			       STR("[{\"file\":\"\",\"line\":0,\"column\":0,\"length\":0,"
+				   "\"severity\":\"error\",\"message\":"));
+		json_put_str(&findings, str_of(why));
+		buf_str_append(&findings, STR(",\"hint\":\"\"}]"));
+	}
+	if (v->json && !findings.failed)
+		print_json(false, 0, 0, buf_str(&findings));
+	else
+		fprintf(stderr, "andiron validate: %s\n", why);
+	buf_free(&findings);
+	return EXIT_FAILED;
+}
+
+static int check_as_json(const struct validate *v, struct config *config,
+			 struct registry *registry)
+{
+	struct buf findings = BUF_NULL;
+	struct plan *plan = NULL;
+	size_t left_out;
+	int r = config_findings(config, registry, &findings, &left_out, &plan);
+
+	if (r == -ENOMEM)
+		fail(v, "out of memory");
+	else
+		print_json(r == 0, plan ? plan->nodes.n : 0, left_out, buf_str(&findings));
+	buf_free(&findings);
+	plan_free(plan);
+	return r == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+static int check_plan(const struct validate *v, struct config *config, struct registry *registry)
 {
 	struct plan *plan = NULL;
 
+	if (v->json)
+		return check_as_json(v, config, registry);
 	if (config_plan(config, registry, false, stderr, &plan) < 0)
 		return EXIT_FAILED;
 	printf("valid: %zu component%s\n", plan->nodes.n, plan->nodes.n == 1 ? "" : "s");
@@ -30,8 +78,10 @@ static int check_plan(struct config *config, struct registry *registry)
 }
 
 /* As check_plan, in a child: plugins check their arguments by their own code, which may crash. */
-static int check_in_child(struct config *config, struct registry *registry)
+static int check_in_child(const struct validate *v, struct config *config,
+			  struct registry *registry)
 {
+	char why[400];
 	int status;
 	pid_t child;
 
@@ -41,23 +91,22 @@ static int check_in_child(struct config *config, struct registry *registry)
 		int code;
 
 		alarm(CHECK_S);
-		code = check_plan(config, registry);
+		code = check_plan(v, config, registry);
 		fflush(NULL);
 		_exit(code);
 	}
 	if (child < 0 || waitpid(child, &status, 0) < 0) {
-		fprintf(stderr, "andiron validate: there is no child process to check in: %s\n",
-			strerror(errno));
-		return EXIT_FAILED;
+		snprintf(why, sizeof(why), "there is no child process to check in: %s",
+			 strerror(errno));
+		return fail(v, why);
 	}
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	fprintf(stderr,
-		"andiron validate: a plugin crashed or hung while it checked the arguments of its "
-		"component (signal %d, %s); validate fewer components to find it, then install "
-		"that plugin again\n",
-		WTERMSIG(status), strsignal(WTERMSIG(status)));
-	return EXIT_FAILED;
+	snprintf(why, sizeof(why),
+		 "a plugin crashed or hung while it checked the arguments of its component (signal "
+		 "%d, %s); validate fewer components to find it, then install that plugin again",
+		 WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return fail(v, why);
 }
 
 static int run(int argc, char **argv)
@@ -77,19 +126,22 @@ static int run(int argc, char **argv)
 		code = config && registry ? OPTIONS_DONE : EXIT_FAILED;
 	}
 	for (int i = first; code == OPTIONS_DONE && i < argc; i++)
-		if (config_add_path(config, argv[i], &err) < 0) {
-			fprintf(stderr, "andiron validate: %s\n", err.text);
-			code = EXIT_FAILED;
-		}
+		if (config_add_path(config, argv[i], &err) < 0)
+			code = fail(&v, err.text);
 	if (code == OPTIONS_DONE)
-		code = check_in_child(config, registry);
+		code = check_in_child(&v, config, registry);
 	config_free(config);
 	registry_free(registry);
 	vec_free(&v.plugin_dirs);
 	return code;
 }
 
-static const struct flag flags[] = {PLUGIN_DIR_FLAG(struct validate, plugin_dirs), {0}};
+static const struct flag flags[] = {
+	PLUGIN_DIR_FLAG(struct validate, plugin_dirs),
+	{"json", 0, FLAG_INTO(struct validate, json), NULL,
+	 "print one JSON object with all findings: file, line, column, severity, message, hint"},
+	{0},
+};
 
 const struct command verb_validate = {
 	.verb = "validate",

@@ -122,24 +122,48 @@ bool config_same(const struct config *a, const struct config *b)
 	return true;
 }
 
+static int build(struct config *config, struct registry *registry, struct diags *diags,
+		 struct plan **ret)
+{
+	struct source *all = calloc(config->sources.n + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < config->sources.n; i++)
+		all[i] = *config->sources.p[i];
+	free(config->all);
+	config->all = all;
+	return plan_build(all, config->sources.n, registry, diags, ret);
+}
+
 int config_plan(struct config *config, struct registry *registry, bool quiet, FILE *out,
 		struct plan **ret)
 {
 	struct diags diags = {.arena = ARENA_NULL};
-	struct source *all = calloc(config->sources.n + 1, sizeof(*all));
-	int r = -ENOMEM;
+	int r = build(config, registry, &diags, ret);
 
-	if (all) {
-		for (size_t i = 0; i < config->sources.n; i++)
-			all[i] = *config->sources.p[i];
-		free(config->all);
-		config->all = all;
-		r = plan_build(all, config->sources.n, registry, &diags, ret);
-	}
 	if (r < 0 || (!quiet && diags.list.n > 0))
 		diags_print(&diags, out, isatty(fileno(out)) == 1);
 	if (r == -ENOMEM)
 		fprintf(out, "andiron: out of memory\n");
 	diags_free(&diags);
+	return r;
+}
+
+int config_findings(struct config *config, struct registry *registry, struct buf *out,
+		    size_t *ret_left_out, struct plan **ret)
+{
+	struct diags diags = {.arena = ARENA_NULL};
+	struct plan *plan = NULL;
+	int r = build(config, registry, &diags, &plan);
+
+	*ret_left_out = diags.n_errors + diags.n_warnings - diags.list.n;
+	if (r != -ENOMEM && diags_put_json(&diags, out) < 0)
+		r = -ENOMEM;
+	diags_free(&diags);
+	if (r < 0)
+		plan_free(plan);
+	else
+		*ret = plan;
 	return r;
 }

@@ -36,3 +36,8 @@ bool config_same(const struct config *a, const struct config *b);
  * and the plan; -EINVAL after errors; -ENOMEM. */
 int config_plan(struct config *config, struct registry *registry, bool quiet, FILE *out,
 		struct plan **ret);
+
+/* The same with the findings as a JSON list (diag.h) appended to `out`; *ret_left_out counts those
+ * that are not in it. */
+int config_findings(struct config *config, struct registry *registry, struct buf *out,
+		    size_t *ret_left_out, struct plan **ret);

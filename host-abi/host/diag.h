@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -61,3 +62,8 @@ const char *diag_suggest(struct diags *d, struct str word, const char *const *wo
 /* Writes all findings, ordered by place, in the form above; with colour if asked. Values of secrets
  * are shown as ********, in quoted lines and texts. */
 void diags_print(const struct diags *d, FILE *out, bool colour);
+
+/* Appends the same as a JSON list of objects: file, line, column, length (0: there is no such
+ * place), severity, message, hint ("" where there is none). Secrets are hidden likewise. 0 or
+ * -ENOMEM. */
+int diags_put_json(const struct diags *d, struct buf *out);

@@ -75,6 +75,26 @@ def all_errors_at_once():
     assert r.err.count("error:") >= 3, r.err
 
 
+@case
+def findings_as_json():
+    """--json says all of it in one object, whatever is wrong."""
+    write("good.alloy", GOOD)
+    r = andiron("validate", "--json", "good.alloy").expect(0)
+    assert json.loads(r.out)["valid"] and not r.err, (r.out, r.err)
+    assert json.loads(r.out)["components"] >= 3 and json.loads(r.out)["findings"] == [], r.out
+    write("bad.alloy", "tracing {}\n" + GOOD.replace("targets  ", "target"))
+    r = andiron("validate", "--json", "bad.alloy").expect(1)
+    said = json.loads(r.out)
+    assert not said["valid"] and said["left_out"] == 0 and not r.err, (r.out, r.err)
+    warning, error = said["findings"][:2]
+    assert warning["severity"] == "warning" and warning["line"] == 1, said
+    assert error["severity"] == "error" and error["line"] == 7, said
+    assert (error["file"], error["column"], error["length"]) == ("bad.alloy", 3, 6), said
+    assert error["hint"] == 'did you mean "targets"?' and '"target"' in error["message"], said
+    r = andiron("validate", "--json", "absent.alloy").expect(1)
+    assert "absent.alloy" in json.loads(r.out)["findings"][0]["message"], r.out
+
+
 KUBERNETES = """
 discovery.kubernetes "x" {
   role = "pod"

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings as text. Whatever comes from a file is untrusted: control characters and broken UTF-8
- * are shown as \xNN and cannot steer a terminal, and of a long line only a window around the place
- * is shown. The underline is counted in columns as printed, so it stays right behind tabs (four
- * columns) and letters of several bytes (one column each). */
+/* Findings as text, for people and as JSON. Whatever comes from a file is untrusted: control
+ * characters and broken UTF-8 are shown as \xNN and cannot steer a terminal, and of a long line
+ * only a window around the place is shown. The underline is counted in columns as printed, so it
+ * stays right behind tabs (four columns) and letters of several bytes (one column each). */
 #include "host/diag.h"
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/json.h"
 #include "host/lang/syntax/redact.h"
+
+#include <errno.h>
 
 #define TAB          4
 #define WINDOW       100 /* bytes of a line that are shown */
@@ -290,4 +293,55 @@ void diags_print(const struct diags *d, FILE *out, bool colour)
 	if (more)
 		fprintf(out, "and %zu more\n", more);
 	vec_free(&p.spans.list);
+}
+
+/* As put_text, as a JSON string. */
+static void json_text(struct buf *out, struct str s, const struct place *place, struct printer *p)
+{
+	char *text = NULL;
+	size_t n = 0;
+
+	p->out = open_memstream(&text, &n);
+	while (p->out && s.n) {
+		put_text(str_cut(&s, '\n'), place, p);
+		if (s.n)
+			fputc('\n', p->out);
+	}
+	if (!p->out || fclose(p->out) != 0)
+		out->failed = true;
+	json_put_str(out, (struct str){text, n});
+	free(text);
+}
+
+static void json_finding(struct buf *out, const struct diag *finding, struct printer *p)
+{
+	const struct place *place = &finding->place;
+
+	/* Where what is to be hidden is not known, nothing is said. */
+	if (place->source && place->line && !open_source(p, place->source))
+		out->failed = true;
+	buf_str_append(out, STR("{\"file\":"));
+	json_put_str(out, place->source ? str_of(place->source->name) : STR(""));
+	buf_printf(out,
+		   ",\"line\":%u,\"column\":%u,\"length\":%u,\"severity\":\"%s\",\"message\":",
+		   place->line, place->column, place->length,
+		   finding->severity == DIAG_ERROR ? "error" : "warning");
+	json_text(out, str_of(finding->text), place, p);
+	buf_str_append(out, STR(",\"hint\":"));
+	json_text(out, str_of(finding->hint), place, p);
+	buf_putc(out, '}');
+}
+
+int diags_put_json(const struct diags *d, struct buf *out)
+{
+	struct printer p = {.d = d};
+
+	buf_putc(out, '[');
+	vec_each (&d->list, finding) {
+		buf_str_append(out, finding == d->list.p ? STR("") : STR(",\n"));
+		json_finding(out, finding, &p);
+	}
+	buf_putc(out, ']');
+	vec_free(&p.spans.list);
+	return out->failed ? -ENOMEM : 0;
 }

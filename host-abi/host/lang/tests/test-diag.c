@@ -34,6 +34,27 @@ TEST(prints_place_line_underline_and_hint)
 			   "  did you mean \"sample_rate\"?\n");
 }
 
+/* The same for programs: places as numbers, secrets hidden, whatever the bytes. */
+TEST(writes_findings_as_json)
+{
+	struct source s = {"a\"b", STR("x {\n  password = \"hush-hush\"\n}\n")};
+	struct diags d = {0};
+	struct buf out = BUF_NULL;
+
+	diag_add(&d, DIAG_WARNING, place_in(&s, 2, 14, 11), "one\ntwo",
+		 "bad \"hush-hush\" \x1b[31m");
+	diag_add(&d, DIAG_ERROR, (struct place){0}, NULL, "no place");
+	expect_eq(diags_put_json(&d, &out), 0);
+	expect_str(buf_str(&out),
+		   "[{\"file\":\"\",\"line\":0,\"column\":0,\"length\":0,\"severity\":\"error\","
+		   "\"message\":\"no place\",\"hint\":\"\"},\n"
+		   "{\"file\":\"a\\\"b\",\"line\":2,\"column\":14,\"length\":11,"
+		   "\"severity\":\"warning\",\"message\":\"bad \\\"********\\\" \\\\x1b[31m\","
+		   "\"hint\":\"one\\ntwo\"}]");
+	buf_free(&out);
+	diags_free(&d);
+}
+
 /* Whatever the order of finding, the reader goes through the file once. */
 TEST(orders_by_place)
 {
