@@ -177,3 +177,46 @@ TEST(growth_ends)
 	free(plan);
 	free(text);
 }
+
+/* Alloy's examples, and what is not said there: order, a key in both, objects without the key. */
+TEST(maps_are_combined)
+{
+	expect_value("array.combine_maps([{\"i\" = \"a\", \"x\" = 1}], [{\"i\" = \"a\", \"x\" = 2, "
+		     "\"y\" = 3}], [\"i\"])",
+		     "[{i=\"a\" x=2 y=3}]");
+	expect_value("array.combine_maps([{\"i\" = 1}, {\"i\" = 2}], "
+		     "[{\"i\" = 2, \"n\" = 1}, {\"i\" = 2, \"n\" = 2}, {}], [\"i\"])",
+		     "[{i=2 n=1} {i=2 n=2}]");
+	expect_value("array.combine_maps([{\"i\" = 1}, {\"i\" = 2}], "
+		     "[{\"i\" = 2, \"n\" = 1}], [\"i\"], true)",
+		     "[{i=1} {i=2 n=1}]");
+	expect_value("array.combine_maps([{\"a\" = 1, \"b\" = 2}], "
+		     "[{\"a\" = 1, \"b\" = 3}], [\"a\", "
+		     "\"b\"])",
+		     "[]");
+	expect_value("array.combine_maps([], [], [\"a\"])", "[]");
+	expect_no_value("array.combine_maps([], [], [])",
+		    "f:2:38: error: array.combine_maps takes a list of keys here; this one holds "
+		    "nothing\n"
+		    "    2 |   value = array.combine_maps([], [], [])\n"
+		    "      |                                      ^~\n");
+	expect_no_value("array.combine_maps([1], [], [\"a\"])",
+		    "f:2:30: error: array.combine_maps takes a list of objects here; this one "
+		    "holds something else\n"
+		    "    2 |   value = array.combine_maps([1], [], [\"a\"])\n"
+		    "      |                              ^~~\n");
+	expect_no_value("array.combine_maps(test.any.a.targets, [], [\"a\"])",
+		    "f:2:30: error: array.combine_maps takes a list of objects here, not a list "
+		    "of targets\n"
+		    "    2 |   value = array.combine_maps(test.any.a.targets, [], [\"a\"])\n"
+		    "      |                              ^~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("array.combine_maps([], [], [\"a\"], 1)",
+		    "f:2:45: error: array.combine_maps takes true or false here, not a number\n"
+		    "    2 |   value = array.combine_maps([], [], [\"a\"], 1)\n"
+		    "      |                                             ^\n");
+	expect_no_value("array.combine_maps([])",
+		    "f:2:11: error: array.combine_maps takes at least 3 values, not 1\n"
+		    "    2 |   value = array.combine_maps([])\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~~\n"
+		    "  write array.combine_maps(LIST, LIST, KEYS[, KEEP_LEFT])\n");
+}

@@ -35,6 +35,9 @@ bool eval_is_receiver(const struct lang *l, const struct andiron_value *value);
  * large. */
 bool eval_number(struct lang *l, struct str text, bool octal, struct andiron_value *ret);
 
+/* Whether two values are equal, as == says. */
+bool eval_equal(const struct andiron_value *a, const struct andiron_value *b);
+
 /* An INT or a FLOAT as text, in the fewest digits that read back the same. STR_NULL without memory.
  */
 struct str eval_number_text(struct lang *l, const struct andiron_value *v);

@@ -52,3 +52,4 @@ LIBRARY_FUNCTION(url_encode);
 LIBRARY_FUNCTION(url_decode);
 LIBRARY_FUNCTION(path_join);
 LIBRARY_FUNCTION(nonsensitive);
+LIBRARY_FUNCTION(combine_maps);

@@ -87,6 +87,7 @@ const struct library_function library_functions[] = {
 	{"encoding.url_decode", NULL, 1, 1, "TEXT", library_url_decode},
 	{"file.path_join", NULL, 0, MANY, "PART, …", library_path_join},
 	{"convert.nonsensitive", "nonsensitive", 1, 1, "SECRET", library_nonsensitive},
+	{"array.combine_maps", NULL, 3, 4, "LIST, LIST, KEYS[, KEEP_LEFT]", library_combine_maps},
 	{NULL, NULL, 0, 0, NULL, NULL},
 };
 
@@ -98,11 +99,16 @@ bool library_call(struct lang *l, const struct expr *e, const struct library_fun
 	size_t n = 0;
 
 	if (e->n_items < f->least || e->n_items > f->most) {
+		bool few = e->n_items < f->least;
+		uint32_t bound = few ? f->least : f->most;
+
 		lang_error(l, e->place,
 			   arena_printf(l->arena, "write %s(%s)", f->name, f->usage),
 			   "%s takes %s%u value%s, not %u", f->name,
-			   f->most == MANY ? "at least " : "", f->least,
-			   f->least == 1 ? "" : "s", e->n_items);
+			   f->most == f->least ? ""
+			   : few               ? "at least "
+					       : "at most ",
+			   bound, bound == 1 ? "" : "s", e->n_items);
 		return false;
 	}
 	for (const struct expr *a = e->items; args && a; a = a->next)

@@ -71,7 +71,7 @@ static uint64_t counterpart(const struct andiron_value *a, const struct andiron_
 	return j;
 }
 
-static bool equal(const struct andiron_value *a, const struct andiron_value *b)
+bool eval_equal(const struct andiron_value *a, const struct andiron_value *b)
 {
 	if (is_number(a) && is_number(b) && a->kind != b->kind)
 		return number(a) == number(b);
@@ -84,7 +84,7 @@ static bool equal(const struct andiron_value *a, const struct andiron_value *b)
 	for (uint64_t i = 0; i < a->n_items; i++) {
 		uint64_t j = counterpart(a, b, i);
 
-		if (j == b->n_items || !equal(&a->items[i], &b->items[j]))
+		if (j == b->n_items || !eval_equal(&a->items[i], &b->items[j]))
 			return false;
 	}
 	return true;
@@ -224,7 +224,7 @@ static bool compare(uint8_t op, const struct andiron_value side[2], int64_t *ret
 		return relate(op, &side[0], &side[1], ret);
 	if (op != TOKEN_EQ && op != TOKEN_NE)
 		return false;
-	*ret = equal(&side[0], &side[1]) == (op == TOKEN_EQ);
+	*ret = eval_equal(&side[0], &side[1]) == (op == TOKEN_EQ);
 	return true;
 }
 

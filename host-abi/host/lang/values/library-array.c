@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* array.combine_maps: objects of two lists, joined where they agree. The lists stand in the
+ * configuration: what components export is not known before they run. Every pair is looked at, so
+ * their number is bounded.
+ *
+ * Source: grafana/alloy, syntax/internal/stdlib, and its reference on array.combine_maps. */
+#include "host/lang/values/library-text.h"
+
+#define MAX_PAIRS 1000000
+
+static struct str key_of(const struct andiron_value *map, uint64_t i)
+{
+	return (struct str){map->keys[i].ptr, map->keys[i].len};
+}
+
+static const struct andiron_value *member(const struct andiron_value *map, struct str key)
+{
+	for (uint64_t i = 0; i < map->n_items; i++)
+		if (str_eq(key_of(map, i), key))
+			return &map->items[i];
+	return NULL;
+}
+
+static bool is_list_of(const struct andiron_value *v, uint32_t kind)
+{
+	for (uint64_t i = 0; v->kind == ANDIRON_VALUE_LIST && i < v->n_items; i++)
+		if (v->items[i].kind != kind)
+			return false;
+	return v->kind == ANDIRON_VALUE_LIST;
+}
+
+/* Whether both have all the keys, with equal values. */
+static bool agree(const struct andiron_value *left, const struct andiron_value *right,
+		  const struct andiron_value *keys)
+{
+	for (uint64_t i = 0; i < keys->n_items; i++) {
+		struct str key = {keys->items[i].string.ptr, keys->items[i].string.len};
+		const struct andiron_value *a = member(left, key), *b = member(right, key);
+
+		if (!a || !b || !eval_equal(a, b))
+			return false;
+	}
+	return true;
+}
+
+/* All members of both; of a key in both the right one's. */
+static bool merge(struct lang *l, const struct andiron_value *left,
+		  const struct andiron_value *right, struct andiron_value *ret)
+{
+	size_t n = left->n_items + right->n_items;
+	struct andiron_str *keys = lang_array(l, struct andiron_str, n);
+	struct andiron_value *items = lang_array(l, struct andiron_value, n);
+
+	if (!keys || !items)
+		return false;
+	*ret = *left;
+	ret->keys = keys;
+	ret->items = items;
+	for (uint64_t i = 0; i < left->n_items; i++) {
+		const struct andiron_value *other = member(right, key_of(left, i));
+
+		keys[i] = left->keys[i];
+		items[i] = other ? *other : left->items[i];
+	}
+	for (uint64_t i = 0; i < right->n_items; i++) {
+		if (member(left, key_of(right, i)))
+			continue;
+		keys[ret->n_items] = right->keys[i];
+		items[ret->n_items++] = right->items[i];
+	}
+	return true;
+}
+
+/* What comes of one object of the left list; without `ret` it is only counted. False without
+ * memory. */
+static bool join(struct lang *l, const struct andiron_value *args, uint64_t at, bool keep,
+		 struct andiron_value *ret, size_t *n)
+{
+	const struct andiron_value *left = &args[0].items[at];
+	size_t before = *n;
+
+	for (uint64_t i = 0; i < args[1].n_items; i++) {
+		if (!agree(left, &args[1].items[i], &args[2]))
+			continue;
+		if (ret && !merge(l, left, &args[1].items[i], &ret[*n]))
+			return false;
+		++*n;
+	}
+	if (keep && *n == before) {
+		if (ret)
+			ret[*n] = *left;
+		++*n;
+	}
+	return true;
+}
+
+/* Says that argument i is no such list, or what is wrong with its items. */
+static bool refuse_list(struct lang *l, const struct expr *e, size_t i, const char *of,
+			const struct andiron_value *v)
+{
+	if (v->kind != ANDIRON_VALUE_LIST)
+		return library_refuse(l, e, i, arena_printf(l->arena, "a list of %s", of), v);
+	lang_error(l, library_argument(e, i)->place, NULL,
+		   "array.combine_maps takes a list of %s here; this one holds %s", of,
+		   v->n_items ? "something else" : "nothing");
+	return false;
+}
+
+static bool check_arguments(struct lang *l, const struct expr *e, const struct andiron_value *args)
+{
+	for (size_t i = 0; i < 2; i++)
+		if (!is_list_of(&args[i], ANDIRON_VALUE_MAP))
+			return refuse_list(l, e, i, "objects", &args[i]);
+	if (!is_list_of(&args[2], ANDIRON_VALUE_STRING) || args[2].n_items == 0)
+		return refuse_list(l, e, 2, "keys", &args[2]);
+	if (e->n_items > 3 && args[3].kind != ANDIRON_VALUE_BOOL)
+		return library_refuse(l, e, 3, "true or false", &args[3]);
+	if (args[0].n_items <= MAX_PAIRS && args[1].n_items <= MAX_PAIRS &&
+	    args[0].n_items * args[1].n_items <= MAX_PAIRS)
+		return true;
+	lang_error(l, e->place, NULL, "these lists have more than %d pairs of objects", MAX_PAIRS);
+	return false;
+}
+
+LIBRARY_FUNCTION(combine_maps)
+{
+	bool keep = e->n_items > 3 && args[3].integer;
+	struct andiron_value *items;
+	size_t n = 0, used = 0;
+
+	if (!check_arguments(l, e, args))
+		return false;
+	for (uint64_t i = 0; i < args[0].n_items; i++)
+		join(l, args, i, keep, NULL, &n);
+	items = lang_array(l, struct andiron_value, n);
+	if (!items)
+		return false;
+	for (uint64_t i = 0; i < args[0].n_items; i++)
+		if (!join(l, args, i, keep, items, &used))
+			return false;
+	check(used == n);
+	*ret = eval_value(e, ANDIRON_VALUE_LIST);
+	ret->items = items;
+	ret->n_items = n;
+	return true;
+}
