@@ -495,7 +495,7 @@ def uninstall_leaves_the_spool():
 
 @case
 def gateway_delivers():
-    """Delivery apart: a pod without any right, in a namespace for `restricted` pods, takes what the
+    """A gateway: a pod without any right, in a namespace for `restricted` pods, takes what the
     agent sends, keeps it while the server fails, and delivers all of it."""
     NODE.cluster.create(
         CORE,
