@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -103,4 +104,16 @@ char *buf_take(struct buf *b)
 	}
 	buf_free(b);
 	return p;
+}
+
+void buf_base64_append(struct buf *b, struct str bytes, const char *digits)
+{
+	for (size_t i = 0; i < bytes.n && !b->failed; i += 3) {
+		uint32_t bits = 0;
+
+		for (size_t j = 0; j < 3; j++)
+			bits = bits << 8 | (i + j < bytes.n ? (unsigned char)bytes.p[i + j] : 0);
+		for (size_t j = 0; j < 4; j++)
+			buf_putc(b, i + j > bytes.n ? '=' : digits[bits >> (18 - 6 * j) & 63]);
+	}
 }

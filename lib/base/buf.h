@@ -38,6 +38,13 @@ int buf_str_append(struct buf *b, struct str s);
 int buf_putc(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Digits of base64 by value (RFC 4648, sections 4 and 5). */
+#define BUF_BASE64     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+#define BUF_BASE64_URL "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+/* Appends the bytes in these digits, padded with "=". Failure is in b->failed. */
+void buf_base64_append(struct buf *b, struct str bytes, const char *digits);
+
 /* Room for n more bytes; NULL on failure. The caller fills them in and adds what it used to b->n.
  */
 char *buf_reserve(struct buf *b, size_t n);

@@ -5,6 +5,7 @@
 
 #include "abi/option.h"
 #include "abi/value.h"
+#include "base/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,23 +34,6 @@ static const struct andiron_option auth[] = {
 };
 const struct andiron_options auth_options = ANDIRON_OPTIONS(auth);
 
-static void put_base64(struct buf *out, struct str s)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < s.n; i += 3) {
-		uint32_t word = (uint32_t)(unsigned char)s.p[i] << 16;
-
-		word |= i + 1 < s.n ? (uint32_t)(unsigned char)s.p[i + 1] << 8 : 0;
-		word |= i + 2 < s.n ? (unsigned char)s.p[i + 2] : 0;
-		buf_putc(out, digits[word >> 18]);
-		buf_putc(out, digits[word >> 12 & 63]);
-		buf_putc(out, i + 1 < s.n ? digits[word >> 6 & 63] : '=');
-		buf_putc(out, i + 2 < s.n ? digits[word & 63] : '=');
-	}
-}
-
 /* "name:password" in base64, or NULL. */
 static char *expect(const struct andiron_value *block)
 {
@@ -58,7 +42,7 @@ static char *expect(const struct andiron_value *block)
 	buf_str_append(&plain, value_str(block, "username", STR_NULL));
 	buf_putc(&plain, ':');
 	buf_str_append(&plain, value_str(block, "password", STR_NULL));
-	put_base64(&encoded, buf_str(&plain));
+	buf_base64_append(&encoded, buf_str(&plain), BUF_BASE64);
 	buf_putc(&encoded, '\0');
 	if (plain.failed)
 		encoded.failed = true;

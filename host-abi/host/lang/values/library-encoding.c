@@ -2,10 +2,9 @@
 /* encoding.*, file.path_join and convert.nonsensitive. */
 #include "host/lang/values/library-text.h"
 
-static const char alphabets[2][65] = {
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
-};
+#include "base/buf.h"
+
+static const char alphabets[2][65] = {BUF_BASE64, BUF_BASE64_URL};
 
 static bool to_base64(struct lang *l, const struct expr *e, const struct andiron_value *args,
 		      const char *alphabet, struct andiron_value *ret)
@@ -15,14 +14,7 @@ static bool to_base64(struct lang *l, const struct expr *e, const struct andiron
 
 	if (!library_strings(l, e, args, 1, &s))
 		return false;
-	for (size_t i = 0; i < s.n && !out.failed; i += 3) {
-		uint32_t bits = 0;
-
-		for (size_t j = 0; j < 3; j++)
-			bits = bits << 8 | (i + j < s.n ? (unsigned char)s.p[i + j] : 0);
-		for (size_t j = 0; j < 4; j++)
-			buf_putc(&out, i + j > s.n ? '=' : alphabet[bits >> (18 - 6 * j) & 63]);
-	}
+	buf_base64_append(&out, s, alphabet);
 	return library_give(l, e, &out, args[0].flags, ret);
 }
 
