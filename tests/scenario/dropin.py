@@ -107,7 +107,7 @@ def it_listens_where_alloy_is_told_to():
         "--disable-reporting",
         "--config.format=alloy",
     ) as a:
-        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+        a.until_ready(port)
         assert get(port, "/-/healthy")[0] == 200
         assert parse_metrics(get(port, "/metrics")[1])["alloy_config_last_load_successful", ""] == 1
         assert os.path.isdir("data-alloy/pyroscope.write.w")
@@ -115,7 +115,7 @@ def it_listens_where_alloy_is_told_to():
         write("conf/writer.alloy", SPOOLER.replace('"w"', '"v"'))
         a.signal(signal.SIGHUP)
         a.until(lambda: taken_at(a) != before, "the configuration is taken")
-        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready again")
+        a.until_ready(port)
         assert os.path.isdir("data-alloy/pyroscope.write.v")
         said = end(a)
     for words in [
@@ -159,7 +159,7 @@ def it_answers_what_scripts_of_alloy_ask():
     listed with Alloy's fields; metrics have Alloy's names."""
     port = free_port()
     with Agent(config(RELABEL), f"--server.http.listen-addr=localhost:{port}") as a:
-        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+        a.until_ready(port)
         listed = json.loads(get(port, "/api/v0/web/components")[1])
         by_id = {(c["moduleID"], c["localID"]): c for c in listed}
         assert len(by_id) == len(listed), listed
@@ -279,7 +279,7 @@ def a_reload_may_end_who_asked_for_it():
     port = free_port()
     listening = f"status.http {{\n  listen_port = {port}\n  reload = true\n}}\n"
     with Agent(config(listening)) as a:
-        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+        a.until_ready(port)
         before = taken_at(a)
         config(listening.replace("  reload = true\n", ""))
         assert get(port, "/-/reload")[0] == 200

@@ -45,7 +45,7 @@ def port_when_ready(agent):
     """It listens before the other components have started, which it says to whoever asks in
     between."""
     port = port_of(agent)
-    agent.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+    agent.until_ready(port)
     return port
 
 
@@ -145,7 +145,7 @@ def readiness_follows_delivery():
         a.until(undelivered, "it says why it is not ready")
         assert get(port, "/-/healthy")[0] == 200
         with taker(server):
-            a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+            a.until_ready(port)
             a.stop()
 
 
@@ -189,7 +189,7 @@ def readiness_follows_sampling():
             text = get(port, "/-/ready")[1]
             assert text.startswith("pyroscope.ebpf.node: no samples have been read for "), text
             assert get(port, "/-/healthy")[0] == 200
-        a.until(lambda: get(port, "/-/ready")[0] == 200, "it is ready")
+        a.until_ready(port)
         a.stop()
 
 

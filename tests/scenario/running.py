@@ -139,6 +139,15 @@ class Agent(Background):
         wanted = f"at least {at_least}" if exactly is None else exactly
         self.until(is_so, f"{name}{labels} {wanted}")
 
+    def until_ready(self, port):
+        """Also where its component that serves there has not begun."""
+
+        def is_so():
+            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                return get(port, "/-/ready")[0] == 200
+
+        self.until(is_so, "it is ready")
+
     def stop(self):
         """A normal end; the books."""
         self.signal(signal.SIGTERM)

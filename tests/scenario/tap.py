@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 
+import stuck
 from waiting import DEADLINE, SANITIZED, until
 
 ANDIRON = os.environ.get("ANDIRON", "andiron")
@@ -21,6 +22,9 @@ WORKLOAD = os.environ.get("WORKLOAD", "")
 DEPTH = os.environ.get(
     "SCENARIO_DEPTH", "fast"
 )  # "full" or "all": also what takes long; ./check sets it
+
+# Seconds for a case. A whole test takes five minutes at most, but for those of "all".
+CASE_LIMIT = 3600 if DEPTH == "all" else 480
 
 # What sampling and the names of all files need, each by the name that setpriv knows.
 SIX = ["bpf", "perfmon", "sys_ptrace", "syslog", "checkpoint_restore", "dac_read_search"]
@@ -78,18 +82,27 @@ class Result:
 
 
 def run(*command, env=None, **options):
-    done = subprocess.run(
+    with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=env or environment(),
-        timeout=DEADLINE,
         errors="replace",
         text=True,
         **options,
-    )
-    return Result(done.returncode, done.stdout, done.stderr)
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            # A process of its own that holds the pipes would be waited for without end.
+            late = {process.pid, *stuck.descendants(process.pid), *stuck.holders(process.stdout)}
+            text = stuck.told(late)
+            stuck.kill(late)
+            raise AssertionError(
+                f"{' '.join(map(str, command))} did not end within {DEADLINE} s\n{text}"
+            ) from None
+    return Result(process.returncode, out, err)
 
 
 def andiron(*arguments, **options):
@@ -151,10 +164,12 @@ class Background:
         """Waits for it to end by itself."""
         try:
             code = self.process.wait(DEADLINE)
-        except subprocess.TimeoutExpired as late:
-            self.process.kill()
+        except subprocess.TimeoutExpired:
+            late = [self.pid, *stuck.descendants(self.pid)]
+            where = stuck.told(late)
+            stuck.kill(late)
             self.process.wait()
-            raise AssertionError(f"did not end:\n{self.text()}") from late
+            raise AssertionError(f"did not end:\n{self.text()}\n{where}") from None
         return Result(code, self.text(), "")
 
     def __enter__(self):
@@ -205,7 +220,8 @@ def main():
         os.chmod(directory, 0o755)
         os.chdir(directory)
         try:
-            function()
+            with stuck.bounded(CASE_LIMIT):
+                function()
             print(f"ok {title}")
         except Skip as reason:
             print(f"ok {number} - {function.__name__} # SKIP {reason}")
