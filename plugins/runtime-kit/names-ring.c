@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime-kit/time-slice.h"
+
 #define WAIT_MS  50u  /* for the ring's thread, in names_ring_drain() */
 #define DRAIN_MS 100u /* for the records there */
 #define RETRY_MS 100u
@@ -70,6 +72,7 @@ static void *names_ring_run(void *context)
 	struct names_ring *r = context;
 	struct pollfd fds[] = {{ring_buffer__epoll_fd(r->ring), POLLIN, 0}, {r->end, POLLIN, 0}};
 
+	thread_shorten_slice();
 	for (;;) {
 		int n = poll(fds, 2, -1);
 

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime-kit/time-slice.h"
+
 #define STACK_BYTES (256u << 10)
 #define LATE_MS     10000u /* for the thread to run, where the agent itself has no CPU */
 
@@ -140,6 +142,7 @@ static void *run(void *context)
 	uint32_t state;
 
 	t->tid = gettid();
+	thread_shorten_slice();
 	t->self = leave_descriptors();
 	for (;;) {
 		while ((state = state_of(&t->state)) == IDLE || state == ANSWERED)
