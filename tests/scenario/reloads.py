@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`run --watch`: a changed configuration is taken without a signal, however its files change."""
+"""A changed configuration: `run --watch` takes it without a signal, however its files change."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import time
 
 from ports import free_port
 from running import Agent, ask
@@ -158,6 +159,39 @@ def only_if_asked_for():
         a.signal(signal.SIGHUP)
         a.until(lambda: answers(port), "the change is taken")
         a.stop()
+
+
+@case
+def ten_thousand_components():
+    """As many components as that start, are reloaded and stop, none left behind."""
+    text = ""
+    for i in range(10000):
+        targets = f"discovery.relabel.r{i - 1}.output" if i % 10 else '[{"a" = "b"}]'
+        text += f'discovery.relabel "r{i}" {{\n  targets = {targets}\n}}\n'
+    began = time.monotonic()
+    with Agent(write("agent.alloy", text)) as agent:
+
+        def all_run():
+            found = json.loads(ask("status", "/health")[1])["components"]
+            return sum(c["health"] == "healthy" for c in found) == 10000
+
+        agent.until(all_run, "all of them run")
+        running = time.monotonic()
+        write("agent.alloy", text.replace('"r9999"', '"last"'))
+        agent.signal(signal.SIGHUP)
+        agent.until(
+            lambda: "discovery.relabel.last" in ask("status", "/health")[1] and all_run(),
+            "the changed one runs",
+        )
+        changed = time.monotonic()
+        agent.stop()
+        assert "leaving" not in agent.text(), agent.text()
+        stopped = time.monotonic()
+    print(
+        f"# 10,000 components: {running - began:.1f} s to start, {changed - running:.1f} s to"
+        f" reload, {stopped - changed:.1f} s to stop",
+        flush=True,
+    )
 
 
 main()

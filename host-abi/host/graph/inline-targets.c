@@ -110,7 +110,9 @@ int inline_targets_build(struct wiring *w, const struct plan *plan, struct insta
 			l = inline_targets_new(w->host, from, to);
 		w->inline_targets[w->n_inline] = l;
 		if (!l || target_edge_init(&edge, to, from->port, from->order) < 0 ||
-		    !vec_push(&w->inline_edges[w->n_inline], edge))
+		    !vec_push(&w->inline_edges[w->n_inline], edge) ||
+		    !vec_push(&w->edges[from->to].sources,
+			      ((struct target_source){&l->export, NULL})))
 			return -ENOMEM;
 	}
 	return 0;

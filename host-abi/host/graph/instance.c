@@ -124,6 +124,7 @@ void instance_unref(struct instance *i)
 	vec_free(&i->receivers);
 	vec_free(&i->downstream);
 	vec_free(&i->offers);
+	vec_free(&i->sources);
 	vec_free(&i->uses);
 	strand_fini(&i->strand);
 	pthread_mutex_destroy(&i->lock);

@@ -59,6 +59,16 @@ struct instances {
 	size_t n, capacity;
 };
 
+struct target_source {
+	struct export *export;
+	struct instance *from; /* NULL: it is written out in the file */
+};
+
+struct target_sources {
+	struct target_source *p;
+	size_t n, capacity;
+};
+
 struct instance {
 	uint64_t id;
 	struct host *host;
@@ -73,11 +83,11 @@ struct instance {
 	bool created; /* the component made itself: it must be destroyed */
 	bool wired;   /* its edges are there: it may start */
 	bool retiring;
+	enum stage upstream; /* the least of those upstream that retire (scheduler.c) */
 	int64_t deadline_ns;        /* of the drain, once it retires */
 	struct andiron_error error; /* of the call under way */
 	int32_t result;
 	struct job start, drain, stop, destroy;
-	struct loop_task reap;
 	atomic_bool drained;    /* said so */
 	atomic_bool drain_over; /* drain has returned */
 	atomic_bool full;       /* said so: nothing is to be offered to it */
@@ -86,6 +96,7 @@ struct instance {
 	struct instances receivers;
 	/* Everyone behind it, by batches or targets: starts before it and drains after it. */
 	struct instances downstream;
+	struct target_sources sources; /* whose targets it gets */
 	struct export *exports;
 	size_t n_exports;
 	VEC(struct offer) offers;

@@ -66,7 +66,7 @@ static void start_light(struct job *job)
 	if (!said)
 		instance_health(i, ANDIRON_HEALTH_HEALTHY, STR("running"));
 	queue_open(i);
-	wiring_attach(i->host, i);
+	wiring_attach(i);
 	i->start.heavy = NULL;
 	i->start.light = started;
 	strand_submit(&i->strand, &i->start);
@@ -143,30 +143,50 @@ static void forget_metrics(struct host *host, const char *name)
 	metrics_forget(&host->metrics, name);
 }
 
-static void reap(struct loop_task *task)
+/* The gone ones last; the others keep their order. The number of these. */
+static size_t part_gone(struct instances *list)
 {
-	struct instance *i = container_of(task, struct instance, reap);
-	struct host *host = i->host;
+	size_t kept = 0;
+
+	for (size_t n = 0; n < list->n; n++) {
+		struct instance *i = list->p[n];
+
+		if (i->stage == STAGE_GONE)
+			continue;
+		list->p[n] = list->p[kept];
+		list->p[kept++] = i;
+	}
+	return kept;
+}
+
+static void forget_gone(struct target_sources *list)
+{
+	size_t kept = 0;
+
+	vec_each (list, s)
+		if (!s->from || s->from->stage != STAGE_GONE)
+			list->p[kept++] = *s;
+	list->n = kept;
+}
+
+void lifecycle_reap(struct host *host)
+{
 	struct instances *list = &host->instances;
+	size_t n = list->n;
 
 	pthread_rwlock_wrlock(&host->wiring);
-	for (size_t n = 0; n < list->n; n++) {
-		if (list->p[n] == i) {
-			memmove(&list->p[n], &list->p[n + 1], (list->n - n - 1) * sizeof(*list->p));
-			list->n--;
-		}
-	}
+	list->n = part_gone(list);
 	pthread_rwlock_unlock(&host->wiring);
-	vec_each (&host->instances, at) {
-		struct instances *down = &(*at)->downstream;
-
-		for (size_t n = 0; n < down->n; n++)
-			if (down->p[n] == i)
-				down->p[n--] = down->p[--down->n];
+	if (list->n == n)
+		return;
+	vec_each (list, at) {
+		(*at)->downstream.n = part_gone(&(*at)->downstream);
+		forget_gone(&(*at)->sources);
 	}
-	check(!instances_have(list, i));
-	forget_metrics(host, i->name);
-	instance_unref(i);
+	for (size_t gone = list->n; gone < n; gone++) {
+		forget_metrics(host, list->p[gone]->name);
+		instance_unref(list->p[gone]);
+	}
 	host_poke(host);
 }
 
@@ -185,7 +205,7 @@ static void destroy_light(struct job *job)
 	check(i->stage == STAGE_DESTROYING && queue_idle(i));
 	ledger_leave(&i->host->ledger, &i->ledger_node);
 	i->stage = STAGE_GONE;
-	loop_post(&i->host->loop, &i->reap);
+	host_poke(i->host);
 }
 
 bool lifecycle_destroy(struct instance *i)
@@ -203,7 +223,6 @@ void lifecycle_init(struct instance *i)
 	i->drain = (struct job){.heavy = drain_heavy, .light = poke_light};
 	i->stop = (struct job){.heavy = stop_heavy, .light = stop_light};
 	i->destroy = (struct job){.light = destroy_light};
-	i->reap.run = reap;
 }
 
 /* Asks a service for its tables while nobody else can call it. */

@@ -17,3 +17,6 @@ void lifecycle_drain(struct instance *i);
 void lifecycle_stop(struct instance *i);
 /* False while its work is still out. */
 bool lifecycle_destroy(struct instance *i);
+
+/* Frees those that are gone, all together. Not from within a call of one of them. [loop] */
+void lifecycle_reap(struct host *host);

@@ -2,7 +2,8 @@
 /* Steps in the life of instances. Contract in scheduler.h.
  *
  * Each stage has one function that says whether the instance may leave it. The list is gone through
- * until nobody can; graphs are small, so who is upstream is looked up rather than kept. */
+ * until nobody can. What an instance has to know of all others is noted for all at once before each
+ * round: a graph may have ten thousand. */
 #include "host/graph/lifecycle.h"
 #include "host/graph/scheduler.h"
 
@@ -34,19 +35,32 @@ static bool services_started(struct instance *i)
 	return started;
 }
 
+/* Notes for each how far those upstream are that retire. Who steps in the meantime has come further
+ * than that, which the next round sees. */
+static void note_upstream(struct host *host)
+{
+	vec_each (&host->instances, at)
+		(*at)->upstream = STAGE_ABANDONED;
+	vec_each (&host->instances, at) {
+		if (!(*at)->retiring)
+			continue;
+		vec_each (&(*at)->downstream, to)
+			if ((*at)->stage < (*to)->upstream)
+				(*to)->upstream = (*at)->stage;
+	}
+}
+
 /* Whether everyone upstream that retires with it has come as far. */
 static bool upstream_at(const struct instance *i, enum stage stage)
 {
-	vec_each (&i->host->instances, at)
-		if ((*at)->retiring && (*at)->stage < stage &&
-		    instances_have(&(*at)->downstream, i))
-			return false;
-	return true;
+	return i->upstream >= stage;
 }
 
 /* Whether nobody uses the tables of this service any more. */
 static bool unused(struct instance *service)
 {
+	if (service->offers.n == 0)
+		return true;
 	vec_each (&service->host->instances, at) {
 		bool uses;
 
@@ -211,9 +225,11 @@ void scheduler_advance(struct host *host)
 
 	do {
 		more = false;
+		note_upstream(host);
 		vec_each (&host->instances, at)
 			more = step(*at) || more;
 	} while (more);
+	lifecycle_reap(host);
 	vec_each (&host->instances, at)
 		abandon(*at);
 	set_deadline(host);

@@ -26,7 +26,8 @@ static int add_target_edge(struct wiring *w, const struct plan_edge *edge, struc
 		return error_set(err, -EINVAL, "%s exports no targets named \"%s\"",
 				 from->instance->name, edge->export_name);
 	if (target_edge_init(&made, to->instance, edge->port, edge->order) < 0 ||
-	    !vec_push(&from->exports[export - from->instance->exports], made))
+	    !vec_push(&from->exports[export - from->instance->exports], made) ||
+	    !vec_push(&to->sources, ((struct target_source){export, from->instance})))
 		return -ENOMEM;
 	return 0;
 }
@@ -144,12 +145,22 @@ static void swap(struct instances *a, struct instances *b)
 	*b = t;
 }
 
-/* Those that retire go on sending where they sent, but their targets end. */
+static void swap_sources(struct target_sources *a, struct target_sources *b)
+{
+	struct target_sources t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+/* Those that retire go on sending where they sent, but their targets end, and they get none. */
 static void end_targets(struct host *host)
 {
 	vec_each (&host->instances, at) {
 		struct instance *i = *at;
 
+		if (i->retiring)
+			vec_free(&i->sources);
 		for (size_t n = 0; i->retiring && n < i->n_exports; n++) {
 			struct target_edges none = {0};
 
@@ -166,6 +177,7 @@ void wiring_apply(struct wiring *w)
 	for (size_t n = 0; n < w->n_nodes; n++) {
 		swap(&w->edges[n].instance->receivers, &w->edges[n].receivers);
 		swap(&w->edges[n].instance->downstream, &w->edges[n].downstream);
+		swap_sources(&w->edges[n].instance->sources, &w->edges[n].sources);
 		w->edges[n].instance->wired = true;
 	}
 	if (w->n_rows)
@@ -178,7 +190,7 @@ void wiring_apply(struct wiring *w)
 	inline_targets_apply(w);
 	for (size_t n = 0; n < w->n_nodes; n++)
 		if (w->edges[n].instance->stage == STAGE_LIVE)
-			wiring_attach(w->host, w->edges[n].instance);
+			wiring_attach(w->edges[n].instance);
 }
 
 void wiring_fini(struct wiring *w)
@@ -188,6 +200,7 @@ void wiring_fini(struct wiring *w)
 
 		vec_free(&wire->receivers);
 		vec_free(&wire->downstream);
+		vec_free(&wire->sources);
 		for (size_t e = 0; wire->exports && e < wire->instance->n_exports; e++)
 			vec_free(&wire->exports[e]);
 		free(wire->exports);
@@ -204,11 +217,8 @@ void wiring_fini(struct wiring *w)
 	free(w->edges);
 }
 
-void wiring_attach(struct host *host, struct instance *to)
+void wiring_attach(struct instance *to)
 {
-	vec_each (&host->instances, at)
-		for (size_t n = 0; n < (*at)->n_exports; n++)
-			export_attach(&(*at)->exports[n], to);
-	vec_each (&host->inline_targets, l)
-		export_attach(&(*l)->export, to);
+	vec_each (&to->sources, from)
+		export_attach(from->export, to);
 }

@@ -8,6 +8,7 @@
 struct node_edges {
 	struct instance *instance;
 	struct instances receivers, downstream;
+	struct target_sources sources;
 	struct target_edges *exports; /* one for each of the instance's */
 	uint64_t *paths;              /* to each writer's row */
 };
@@ -29,4 +30,4 @@ void wiring_apply(struct wiring *w);
 void wiring_fini(struct wiring *w);
 
 /* Gives a consumer that went live all targets that wait for it. */
-void wiring_attach(struct host *host, struct instance *to);
+void wiring_attach(struct instance *to);
