@@ -213,8 +213,9 @@ static void set_look(struct driver *d)
 				     &d->look);
 }
 
-/* Watches and timer as the engine is now. */
-static void rearm(struct driver *d)
+/* Watches and timer as the engine is now. Fails only where the host sets no timer for the end of
+ * the interval; what else it refuses makes the sampler later. */
+static int rearm(struct driver *d)
 {
 	const struct andiron_host *host = d->c.host;
 	int64_t interval = engine_interval(d->engine);
@@ -229,12 +230,12 @@ static void rearm(struct driver *d)
 		host->watch_add(d->c.instance, fd, ANDIRON_WATCH_IN, on_ring, d, &d->watch);
 	set_look(d);
 	if (d->finished || (d->timer != 0 && interval == d->interval_ns))
-		return;
+		return 0;
 	if (d->timer != 0)
 		host->timer_cancel(d->c.instance, d->timer);
 	d->timer = 0;
 	d->interval_ns = interval;
-	host->timer_set(d->c.instance, interval, interval, on_tick, d, &d->timer);
+	return host->timer_set(d->c.instance, interval, interval, on_tick, d, &d->timer);
 }
 
 static void unwatch(struct driver *d, uint64_t *watch)
@@ -293,6 +294,7 @@ static void done(void *arg)
 {
 	struct driver *d = arg;
 	uint32_t did = d->now.what;
+	int r;
 
 	check(d->in_flight);
 	d->in_flight = false;
@@ -304,7 +306,12 @@ static void done(void *arg)
 	if (d->stalled || did & (WANT_TARGETS | WANT_OPTIONS | WANT_CPUS))
 		say_health(d);
 	d->stalled = false;
-	rearm(d);
+	r = rearm(d);
+	if (r != 0) {
+		d->stalled = true; /* until the next job has set one */
+		abi_health(&d->c, ANDIRON_HEALTH_UNHEALTHY,
+			   "no timer for the end of the interval: %s", strerror(-r));
+	}
 	if (did & WANT_FINISH)
 		d->c.host->drained(d->c.instance);
 	if (d->next.what)
@@ -382,8 +389,12 @@ int32_t driver_start(void *self, struct andiron_error *err)
 		return abi_error(d->c.host, err, &error, r);
 	engine_count(d->engine);
 	engine_get_stats(d->engine, &d->stats);
+	r = rearm(d);
+	if (r != 0) {
+		error_errno(&error, r, "the host sets no timer, so no interval would end");
+		return abi_error(d->c.host, err, &error, r);
+	}
 	say_health(d);
-	rearm(d);
 	return 0;
 }
 

@@ -16,10 +16,16 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	struct abi_context c = {host, instance};
 	struct andiron_extension objects;
 	struct ebpf_options options;
+	struct error error = ERROR_NULL;
 	int r = host->extension(instance, ANDIRON_OBJECTS_ID, &objects);
 
-	if (r == 0)
-		r = ebpf_options_read(&options, args);
+	if (r != 0) {
+		error_set(&error, r,
+			  "the host does not offer " ANDIRON_OBJECTS_ID
+			  ", by which the sampler keeps files");
+		return abi_error(host, err, &error, r);
+	}
+	r = ebpf_options_read(&options, args);
 	return r == 0 ? driver_new(&c, &options, &objects, ret_self) : r;
 }
 

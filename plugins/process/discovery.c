@@ -42,10 +42,16 @@ struct discovery {
 
 static void gather(struct discovery *d, int64_t delay_ns);
 
-static void out_of_memory(struct discovery *d)
+static void say_missing(struct discovery *d, int cause)
 {
 	abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
-		   "out of memory: some processes are missing until the next refresh");
+		   "%s: some processes are missing until the next refresh",
+		   cause == -ENOMEM ? "out of memory" : strerror(-cause));
+}
+
+static void out_of_memory(struct discovery *d)
+{
+	say_missing(d, -ENOMEM);
 }
 
 /* Notes that a process is to be read. */
@@ -366,11 +372,13 @@ static int begin_job(struct discovery *d)
 static void next_job(struct discovery *d)
 {
 	bool more = d->list_wanted || d->backlog;
+	int r;
 
 	if (!more || clock_mono() - d->flushed_ns > 2 * DISCOVERY_GATHER_NS)
 		flush(d);
-	if (more && begin_job(d)) {
-		out_of_memory(d);
+	r = more ? begin_job(d) : 0;
+	if (r) {
+		say_missing(d, r);
 		gather(d, NS_PER_SEC);
 	} else if (!more && d->dirty.n) {
 		gather(d, DISCOVERY_GATHER_NS);
@@ -392,25 +400,31 @@ static void on_gathered(void *arg)
 /* Lets things gather for a while; a job that runs goes on by itself. */
 static void gather(struct discovery *d, int64_t delay_ns)
 {
+	int r;
+
 	if (!d->running || d->busy || d->gather_timer)
 		return;
-	if (d->context.host->timer_set(d->context.instance, delay_ns, 0, on_gathered, d,
-				       &d->gather_timer))
-		out_of_memory(d);
+	r = d->context.host->timer_set(d->context.instance, delay_ns, 0, on_gathered, d,
+				       &d->gather_timer);
+	if (r)
+		say_missing(d, r);
 }
 
 static void on_refresh(void *arg);
 
-static void set_refresh(struct discovery *d)
+static int set_refresh(struct discovery *d)
 {
 	const struct andiron_host *host = d->context.host;
+	int r;
 
 	if (d->refresh_timer)
 		host->timer_cancel(d->context.instance, d->refresh_timer);
 	d->refresh_timer = 0;
-	if (host->timer_set(d->context.instance, refresh_ns(d), 0, on_refresh, d,
-			    &d->refresh_timer))
-		out_of_memory(d);
+	r = host->timer_set(d->context.instance, refresh_ns(d), 0, on_refresh, d,
+			    &d->refresh_timer);
+	if (r)
+		say_missing(d, r);
+	return r;
 }
 
 static void on_refresh(void *arg)
@@ -438,15 +452,21 @@ static int subscribe(struct discovery *d)
 
 int32_t discovery_start(void *self, struct andiron_error *err)
 {
+	struct error error = ERROR_NULL;
 	struct discovery *d = self;
 	int r = subscribe(d);
 
 	if (r == -ENOMEM)
 		return r;
+	d->cause = r;
+	r = set_refresh(d);
+	if (r) {
+		error_errno(&error, r, "the host sets no timer, so /proc would never be read");
+		return abi_error(d->context.host, err, &error, r);
+	}
 	d->running = true;
 	d->flushed_ns = clock_mono();
-	d->cause = r;
-	set_refresh(d);
+	r = d->cause;
 	if (r) {
 		abi_log(&d->context, ANDIRON_LOG_WARN,
 			"no process events (%s): processes are found by listing /proc now and then",
