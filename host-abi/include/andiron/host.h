@@ -5,7 +5,8 @@
  * WHAT A HOST MUST HAVE. All functions up to `extension` are there, in every call but `validate`,
  * whose host has `error_add` and `report_add` at least. What a host does not do it refuses: spawn,
  * watch_add, work and the like with -ENOSYS, extension with -ENOENT. log, health, ledger_add,
- * ledger_set and drained may do nothing. Functions behind `extension` may be absent (abi.h). */
+ * ledger_set and drained may do nothing. Functions behind `extension` may be absent (abi.h).
+ * docs/hosts.md has a table of what each component cannot do without; host-min.h is a host. */
 #ifndef ANDIRON_HOST_H
 #define ANDIRON_HOST_H
 
