@@ -53,6 +53,7 @@ static const char *const seeds[] = {
 	"}\n"
 	"test.any \"j\" { value = encoding.from_json(`[1, {\"a\": \"\\u00e4\"}, -2e3]`) }\n"
 	"m \"a\" { x = m.b.e }\nm \"b\" {}\n"
+	"test.any \"g\" { value = array.group_by([{a = \"b\"}, {}], \"a\", false)[0].items }\n"
 	"import.string \"s\" { content = `declare \"d\" { m \"q\" {} }` }\ns.d \"f\" {}\n"
 	"foreach \"l\" {\n  collection = [m.b.e, 2]\n  var = \"v\"\n"
 	"  template {\n    m \"c\" { x = v }\n    test.any \"w\" { value = v.k }\n  }\n}\n",

@@ -220,3 +220,41 @@ TEST(maps_are_combined)
 		    "      |           ^~~~~~~~~~~~~~~~~~~~~~\n"
 		    "  write array.combine_maps(LIST, LIST, KEYS[, KEEP_LEFT])\n");
 }
+
+/* Alloy's examples; groups come in the order of their first objects, so that a reload finds the
+ * same. */
+TEST(maps_are_grouped)
+{
+	expect_value("array.group_by([{\"t\" = \"f\", \"n\" = 1}, {\"t\" = \"v\"}, {\"n\" = 2}, "
+		     "{\"t\" = \"f\", \"n\" = 3}], \"t\", false)",
+		     "[{t=\"f\" items=[{t=\"f\" n=1} {t=\"f\" n=3}]} {t=\"v\" items=[{t=\"v\"}]} "
+		     "{t=\"\" items=[{n=2}]}]");
+	expect_value("array.group_by([{\"t\" = \"f\", \"n\" = 1}, {\"n\" = 2}], \"t\", true)",
+		     "[{t=\"f\" items=[{t=\"f\" n=1}]}]");
+	/* An empty text and none are one group, as in Alloy. */
+	expect_value("array.group_by([{\"a\" = 1}, {\"t\" = \"\"}], \"t\", false)",
+		     "[{t=\"\" items=[{a=1} {t=\"\"}]}]");
+	expect_value("array.group_by([{\"items\" = \"x\"}], \"items\", false)",
+		     "[{items=[{items=\"x\"}]}]");
+	expect_value("array.group_by([], \"t\", false)", "[]");
+	expect_no_value("array.group_by([{}, 1], \"t\", true)",
+		    "f:2:31: error: array.group_by takes a list of objects here, and this is a "
+		    "number\n"
+		    "    2 |   value = array.group_by([{}, 1], \"t\", true)\n"
+		    "      |                               ^\n");
+	expect_no_value("array.group_by([{\"t\" = 1}], \"t\", true)",
+		    "f:2:27: error: array.group_by groups by strings, and the t of this object is "
+		    "a number\n"
+		    "    2 |   value = array.group_by([{\"t\" = 1}], \"t\", true)\n"
+		    "      |                           ^~~~~~~~~\n"
+		    "  string.format(\"%v\", VALUE) makes a string of a number\n");
+	expect_no_value("array.group_by(test.any.a.targets, \"t\", true)",
+		    "f:2:26: error: array.group_by takes a list of objects here, not a list of "
+		    "targets\n"
+		    "    2 |   value = array.group_by(test.any.a.targets, \"t\", true)\n"
+		    "      |                          ^~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("array.group_by([], \"t\", 1)",
+		    "f:2:35: error: array.group_by takes true or false here, not a number\n"
+		    "    2 |   value = array.group_by([], \"t\", 1)\n"
+		    "      |                                   ^\n");
+}

@@ -200,6 +200,17 @@ TEST(survives_out_of_memory)
 	test_each_failing_allocation(build, &source);
 }
 
+/* So do the library's functions that make lists and objects. */
+TEST(the_library_survives_out_of_memory)
+{
+	struct source source = {
+		"f", STR("test.any \"a\" {\n"
+			 "  value = array.group_by([{k = \"a\"}, {k = \"b\"}, {}], \"k\", false)\n"
+			 "}\n")};
+
+	test_each_failing_allocation(build, &source);
+}
+
 static int build_broken(void *context)
 {
 	int r = build(context);

@@ -141,8 +141,7 @@ static const struct {
 };
 
 /* What this version lacks. */
-static const char *const lacking[] = {"array.group_by", "encoding.from_yaml", "json_path",
-				      "yaml_decode"};
+static const char *const lacking[] = {"encoding.from_yaml", "json_path", "yaml_decode"};
 
 #define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
 #define N_LACKING   (sizeof(lacking) / sizeof(lacking[0]))

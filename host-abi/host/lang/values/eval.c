@@ -191,7 +191,7 @@ static bool refuse_capsule(struct lang *l, const struct expr *e, const struct an
 	return true;
 }
 
-static const struct andiron_value *member(const struct andiron_value *map, struct str key)
+const struct andiron_value *eval_member(const struct andiron_value *map, struct str key)
 {
 	for (uint64_t i = map->n_items; i-- > 0;)
 		if (str_eq((struct str){map->keys[i].ptr, map->keys[i].len}, key))
@@ -211,7 +211,7 @@ static bool eval_access(struct lang *l, const struct expr *e, struct andiron_val
 		return eval_reference(l, e, ret);
 	if (!eval(l, e->left, &map) || refuse_capsule(l, e, &map))
 		return false;
-	found = map.kind == ANDIRON_VALUE_MAP ? member(&map, e->text) : NULL;
+	found = map.kind == ANDIRON_VALUE_MAP ? eval_member(&map, e->text) : NULL;
 	if (found)
 		*ret = *found;
 	else if (map.kind == ANDIRON_VALUE_MAP)
@@ -231,7 +231,7 @@ static bool eval_index(struct lang *l, const struct expr *e, struct andiron_valu
 	if (!eval(l, e->left, &whole) || !eval(l, e->right, &at) || refuse_capsule(l, e, &whole))
 		return false;
 	if (whole.kind == ANDIRON_VALUE_MAP && at.kind == ANDIRON_VALUE_STRING) {
-		found = member(&whole, (struct str){at.string.ptr, at.string.len});
+		found = eval_member(&whole, (struct str){at.string.ptr, at.string.len});
 		*ret = found ? *found : eval_value(e, ANDIRON_VALUE_NULL);
 		return true;
 	}

@@ -35,6 +35,9 @@ bool eval_is_receiver(const struct lang *l, const struct andiron_value *value);
  * large. */
 bool eval_number(struct lang *l, struct str text, bool octal, struct andiron_value *ret);
 
+/* The member of an object by its key, or NULL; of equal keys the last. O(members). */
+const struct andiron_value *eval_member(const struct andiron_value *map, struct str key);
+
 /* Whether two values are equal, as == says. */
 bool eval_equal(const struct andiron_value *a, const struct andiron_value *b);
 

@@ -13,14 +13,6 @@ static struct str key_of(const struct andiron_value *map, uint64_t i)
 	return (struct str){map->keys[i].ptr, map->keys[i].len};
 }
 
-static const struct andiron_value *member(const struct andiron_value *map, struct str key)
-{
-	for (uint64_t i = 0; i < map->n_items; i++)
-		if (str_eq(key_of(map, i), key))
-			return &map->items[i];
-	return NULL;
-}
-
 static bool is_list_of(const struct andiron_value *v, uint32_t kind)
 {
 	for (uint64_t i = 0; v->kind == ANDIRON_VALUE_LIST && i < v->n_items; i++)
@@ -35,7 +27,8 @@ static bool agree(const struct andiron_value *left, const struct andiron_value *
 {
 	for (uint64_t i = 0; i < keys->n_items; i++) {
 		struct str key = {keys->items[i].string.ptr, keys->items[i].string.len};
-		const struct andiron_value *a = member(left, key), *b = member(right, key);
+		const struct andiron_value *a = eval_member(left, key);
+		const struct andiron_value *b = eval_member(right, key);
 
 		if (!a || !b || !eval_equal(a, b))
 			return false;
@@ -57,13 +50,13 @@ static bool merge(struct lang *l, const struct andiron_value *left,
 	ret->keys = keys;
 	ret->items = items;
 	for (uint64_t i = 0; i < left->n_items; i++) {
-		const struct andiron_value *other = member(right, key_of(left, i));
+		const struct andiron_value *other = eval_member(right, key_of(left, i));
 
 		keys[i] = left->keys[i];
 		items[i] = other ? *other : left->items[i];
 	}
 	for (uint64_t i = 0; i < right->n_items; i++) {
-		if (member(left, key_of(right, i)))
+		if (eval_member(left, key_of(right, i)))
 			continue;
 		keys[ret->n_items] = right->keys[i];
 		items[ret->n_items++] = right->items[i];

@@ -53,3 +53,4 @@ LIBRARY_FUNCTION(url_decode);
 LIBRARY_FUNCTION(path_join);
 LIBRARY_FUNCTION(nonsensitive);
 LIBRARY_FUNCTION(combine_maps);
+LIBRARY_FUNCTION(group_by);
