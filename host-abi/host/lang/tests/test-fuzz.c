@@ -54,6 +54,9 @@ static const char *const seeds[] = {
 	"test.any \"j\" { value = encoding.from_json(`[1, {\"a\": \"\\u00e4\"}, -2e3]`) }\n"
 	"m \"a\" { x = m.b.e }\nm \"b\" {}\n"
 	"test.any \"g\" { value = array.group_by([{a = \"b\"}, {}], \"a\", false)[0].items }\n"
+	"test.any \"p\" { value = json_path(`{\"a\": [{\"b\": 1}, [2]]}`, "
+	"`$..a[?(@.b == 1 && !@['c'])][-1:0:2,'x'].*`) }\n"
+	"test.any \"q\" { value = json_path(`[[1, 2], {\"a\": \"x\"}]`, `[0,1]['a',0]`) }\n"
 	"import.string \"s\" { content = `declare \"d\" { m \"q\" {} }` }\ns.d \"f\" {}\n"
 	"foreach \"l\" {\n  collection = [m.b.e, 2]\n  var = \"v\"\n"
 	"  template {\n    m \"c\" { x = v }\n    test.any \"w\" { value = v.k }\n  }\n}\n",
@@ -110,6 +113,12 @@ static const char *const pieces[] = {
 	"\"15s\"",
 	"{a = 1}",
 	"[[[[[[[[",
+	"..",
+	"*",
+	"[?(@",
+	"@.a",
+	"&&",
+	"[0:1]",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

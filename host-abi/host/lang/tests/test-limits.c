@@ -205,7 +205,11 @@ TEST(the_library_survives_out_of_memory)
 {
 	struct source source = {
 		"f", STR("test.any \"a\" {\n"
-			 "  value = array.group_by([{k = \"a\"}, {k = \"b\"}, {}], \"k\", false)\n"
+			 "  value = [\n"
+			 "    array.group_by([{k = \"a\"}, {k = \"b\"}, {}], \"k\", false),\n"
+			 "    json_path(`[{\"a\": 1}, {\"a\": 2}]`,\n"
+			 "      `[?(!(@.a > 1) || @['b'])]..*`),\n"
+			 "  ]\n"
 			 "}\n")};
 
 	test_each_failing_allocation(build, &source);

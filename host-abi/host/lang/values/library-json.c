@@ -235,15 +235,11 @@ static bool read_value(struct reader *r, unsigned int depth, struct andiron_valu
 	return read_string(r, &ret->string);
 }
 
-LIBRARY_FUNCTION(from_json)
+bool library_json(struct lang *l, const struct expr *e, struct str text, struct andiron_value *ret)
 {
-	struct reader r = {.l = l, .e = e};
-	bool good;
+	struct reader r = {.l = l, .e = e, .whole = text, .rest = text};
+	bool good = read_value(&r, 0, ret);
 
-	if (!library_strings(l, e, args, 1, &r.whole))
-		return false;
-	r.rest = r.whole;
-	good = read_value(&r, 0, ret);
 	skip_blanks(&r);
 	if (good && r.rest.n)
 		good = fail(&r, "something stands behind its end");
@@ -252,6 +248,13 @@ LIBRARY_FUNCTION(from_json)
 			   "this is not JSON: %s (byte %zu)", r.problem ? r.problem : "no value",
 			   r.whole.n - r.rest.n);
 	return good;
+}
+
+LIBRARY_FUNCTION(from_json)
+{
+	struct str text;
+
+	return library_strings(l, e, args, 1, &text) && library_json(l, e, text, ret);
 }
 
 static bool put_value(struct lang *l, const struct expr *e, struct buf *out,

@@ -25,6 +25,9 @@ bool library_refuse(struct lang *l, const struct expr *e, size_t i, const char *
 bool library_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
 		     size_t n, struct str *ret);
 
+/* JSON as a value. False after an error at the call's first argument, which the text is from. */
+bool library_json(struct lang *l, const struct expr *e, struct str text, struct andiron_value *ret);
+
 /* What is neither list nor object as text; false if it is one, and nothing is reported. */
 bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *ret);
 
@@ -54,3 +57,4 @@ LIBRARY_FUNCTION(path_join);
 LIBRARY_FUNCTION(nonsensitive);
 LIBRARY_FUNCTION(combine_maps);
 LIBRARY_FUNCTION(group_by);
+LIBRARY_FUNCTION(json_path);

@@ -89,6 +89,7 @@ const struct library_function library_functions[] = {
 	{"convert.nonsensitive", "nonsensitive", 1, 1, "SECRET", library_nonsensitive},
 	{"array.combine_maps", NULL, 3, 4, "LIST, LIST, KEYS[, KEEP_LEFT]", library_combine_maps},
 	{"array.group_by", NULL, 3, 3, "LIST, KEY, DROP_MISSING", library_group_by},
+	{"json_path", NULL, 2, 2, "JSON, PATH", library_json_path},
 	{NULL, NULL, 0, 0, NULL, NULL},
 };
 

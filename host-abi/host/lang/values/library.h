@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library's functions on text: string.*, encoding.*, file.path_join,
- * convert.nonsensitive; and array.combine_maps and array.group_by.
+ * convert.nonsensitive; array.combine_maps and array.group_by; and json_path.
  *
  * Source: grafana/alloy, syntax/internal/stdlib; Go's packages strings, path/filepath, net/url and
  * encoding/base64, and go-cty's format. */
