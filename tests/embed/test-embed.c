@@ -291,6 +291,11 @@ TEST(errors_are_texts_that_say_what_to_do)
 	expect_text(why, "no configuration");
 	expect_text(agent_load(opened, "test.produzer \"p\" {}", -EINVAL), "test.producer");
 	expect_text(agent_load(opened, "test.producer \"p\" {", -EINVAL), "test:1:");
+	expect_text(agent_load(opened,
+			       "foreach \"f\" {\n  collection = encoding.from_yaml(\"[]\")\n"
+			       "  var = \"x\"\n  template {\n  }\n}\n",
+			       -EINVAL),
+		    "libandiron has no YAML");
 	expect_eq(lib.load_file(opened, "/does/not/exist.alloy", &why), -ENOENT);
 	expect_text(why, "/does/not/exist.alloy");
 	on_profiles("a", ANDIRON_FORM_PPROF, &t);

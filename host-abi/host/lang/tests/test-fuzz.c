@@ -54,6 +54,8 @@ static const char *const seeds[] = {
 	"test.any \"j\" { value = encoding.from_json(`[1, {\"a\": \"\\u00e4\"}, -2e3]`) }\n"
 	"m \"a\" { x = m.b.e }\nm \"b\" {}\n"
 	"test.any \"g\" { value = array.group_by([{a = \"b\"}, {}], \"a\", false)[0].items }\n"
+	"test.any \"y\" { value = encoding.from_yaml(`a: &x {k: 0x1f, l: [~, 1_0.5, 2001-1-1]}\n"
+	"b:\n  - *x\n  - <<: *x\n    m: !!int '2'\n\"q\\u00e4\": |\n  text\n`) }\n"
 	"test.any \"p\" { value = json_path(`{\"a\": [{\"b\": 1}, [2]]}`, "
 	"`$..a[?(@.b == 1 && !@['c'])][-1:0:2,'x'].*`) }\n"
 	"test.any \"q\" { value = json_path(`[[1, 2], {\"a\": \"x\"}]`, `[0,1]['a',0]`) }\n"

@@ -209,6 +209,7 @@ TEST(the_library_survives_out_of_memory)
 			 "    array.group_by([{k = \"a\"}, {k = \"b\"}, {}], \"k\", false),\n"
 			 "    json_path(`[{\"a\": 1}, {\"a\": 2}]`,\n"
 			 "      `[?(!(@.a > 1) || @['b'])]..*`),\n"
+			 "    encoding.from_yaml(\"a: &x {k: [1, 2001-01-01]}\\nb: {<<: *x}\"),\n"
 			 "  ]\n"
 			 "}\n")};
 

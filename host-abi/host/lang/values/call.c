@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evaluator: the functions of the library. Those that this version lacks are refused by name,
- * so that nobody takes them for misspelt. */
+/* The evaluator: the functions of the library, by name. */
 #include "host/lang/values/eval.h"
 #include "host/lang/values/library.h"
 
@@ -140,29 +139,15 @@ static const struct {
 	{"coalesce", NULL, call_coalesce},
 };
 
-/* What this version lacks. */
-static const char *const lacking[] = {"encoding.from_yaml", "yaml_decode"};
-
 #define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
-#define N_LACKING   (sizeof(lacking) / sizeof(lacking[0]))
-
-bool eval_library_name(struct str name)
-{
-	for (size_t i = 0; i < N_LACKING; i++)
-		if (str_is(name, lacking[i]))
-			return true;
-	return false;
-}
 
 static const char *nearest_function(struct lang *l, struct str name)
 {
-	const char *names[N_FUNCTIONS + N_LACKING + MAX_LIBRARY];
+	const char *names[N_FUNCTIONS + MAX_LIBRARY];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_FUNCTIONS; i++)
 		names[n++] = functions[i].name;
-	for (size_t i = 0; i < N_LACKING; i++)
-		names[n++] = lacking[i];
 	for (size_t i = 0; library_functions[i].name && i < MAX_LIBRARY; i++)
 		names[n++] = library_functions[i].name;
 	return diag_suggest(l->diags, name, names, n);
@@ -191,9 +176,6 @@ bool eval_call(struct lang *l, const struct expr *e, struct andiron_value *ret)
 	}
 	if (!name.n)
 		lang_error(l, e->place, NULL, "only a function can be called");
-	else if (eval_library_name(name))
-		lang_error(l, e->left->place, NULL,
-			   "the function %.*s is not supported yet by this version", STR_FMT(name));
 	else
 		lang_error(l, e->left->place, nearest_function(l, name),
 			   "there is no function \"%.*s\"", STR_FMT(str_first(name, 200)));

@@ -52,5 +52,3 @@ bool eval_call(struct lang *l, const struct expr *e, struct andiron_value *ret);
 bool eval_reference(struct lang *l, const struct expr *e, struct andiron_value *ret);
 /* "a.b.c" of a run of NAME and ACCESS, STR_NULL if it is something else. */
 struct str eval_path(struct lang *l, const struct expr *e);
-/* Whether a name is of Alloy's library, and what is lacking then. */
-bool eval_library_name(struct str name);

@@ -82,6 +82,7 @@ const struct library_function library_functions[] = {
 	{"encoding.to_URLbase64", NULL, 1, 1, "TEXT", library_to_url64},
 	{"encoding.from_URLbase64", NULL, 1, 1, "TEXT", library_from_url64},
 	{"encoding.from_json", "json_decode", 1, 1, "TEXT", library_from_json},
+	{"encoding.from_yaml", "yaml_decode", 1, 1, "TEXT", library_from_yaml},
 	{"encoding.to_json", NULL, 1, 1, "OBJECT", library_to_json},
 	{"encoding.url_encode", NULL, 1, 1, "TEXT", library_url_encode},
 	{"encoding.url_decode", NULL, 1, 1, "TEXT", library_url_decode},

@@ -2,6 +2,8 @@
 /* The library's functions on text: string.*, encoding.*, file.path_join,
  * convert.nonsensitive; array.combine_maps and array.group_by; and json_path.
  *
+ * library-yaml.c is not in libandiron (embed/no-yaml.c).
+ *
  * Source: grafana/alloy, syntax/internal/stdlib; Go's packages strings, path/filepath, net/url and
  * encoding/base64, and go-cty's format. */
 #pragma once

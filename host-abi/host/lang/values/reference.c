@@ -201,9 +201,6 @@ static bool refuse_name(struct lang *l, const struct expr *e, struct str path)
 	if (str_starts(path, STR("argument.")))
 		lang_error(l, e->place, NULL, "there is no %.*s here",
 			   STR_FMT(str_first(path, 200)));
-	else if (eval_library_name(path))
-		lang_error(l, e->place, NULL, "%.*s is not supported yet by this version",
-			   STR_FMT(path));
 	else if (id.n == path.n)
 		lang_error(l, e->place,
 			   arena_printf(l->arena, "text stands in double quotes: \"%.*s\"",
