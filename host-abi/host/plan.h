@@ -43,11 +43,18 @@ struct plan_literal {
 	const struct andiron_value *targets;
 };
 
+/* A file whose content is in the plan. */
+struct plan_file {
+	const char *path;
+	uint64_t hash; /* file_content_hash, when it was read */
+};
+
 struct plan {
 	struct arena arena;
 	VEC(struct plan_node) nodes; /* producers before consumers */
 	VEC(struct plan_edge) edges;
 	VEC(struct plan_literal) literals;
+	VEC(struct plan_file) files;
 	/* What the block `logging` says, as words of host/report/log.h; NULL: nothing. */
 	const char *log_level, *log_format;
 };

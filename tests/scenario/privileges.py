@@ -164,6 +164,24 @@ def configurations_of_others():
 
 
 @case
+def content_of_others():
+    """So is it for a file whose content is in the configuration."""
+    need_root()
+    nobody = pwd.getpwnam("nobody").pw_uid
+    write("secret", "old")
+    os.chmod("secret", 0o600)
+    os.chown("secret", nobody, nobody)
+    with Agent(graph('local.file "s" { filename = "secret" }\n')) as a:
+        for thread in threads(a.pid):
+            assert sets(thread)["CapPrm"] == mask(["dac_read_search"]), thread
+        write("secret", "new")
+        a.until(lambda: "reloaded\n" in a.text(), "the new content is taken")
+        assert "not reloaded" not in a.text(), a.text()
+        a.signal(signal.SIGTERM)
+        a.end().expect(0)
+
+
+@case
 def reloads_with_what_is_left():
     """The sampler is loaded again, with plugins that were not used before, by what was kept."""
     need_root()

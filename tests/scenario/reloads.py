@@ -194,4 +194,28 @@ def ten_thousand_components():
     )
 
 
+@case
+def content_of_files():
+    """local.file is followed without --watch. What runs outlives a file that is gone."""
+    ports = [free_port(), free_port()]
+    write("port", str(ports[0]))
+    write(
+        "agent.alloy",
+        'local.file "port" { filename = "port" }\n'
+        f"status.http {{ listen_port = encoding.from_json(local.file.port.content) }}\n{WRITER}",
+    )
+    with Agent("agent.alloy") as a:
+        a.until(lambda: answers(ports[0]), "it listens")
+        os.unlink("port")
+        a.until_says("cannot read the file port: No such file or directory")
+        a.until_says("not reloaded, the old configuration goes on")
+        assert answers(ports[0])
+        write("agent.alloy", BROKEN)
+        write("port.new", str(ports[1]))
+        os.rename("port.new", "port")
+        a.until(lambda: answers(ports[1]), "the new content is taken, and the text left alone")
+        a.until(lambda: not answers(ports[0]), "the old port is closed")
+        a.stop()
+
+
 main()

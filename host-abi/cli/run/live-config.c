@@ -52,6 +52,15 @@ static struct manner manner_of(const struct live_config *live, const struct plan
 	};
 }
 
+static void follow_files(const struct live_config *live, const struct plan *plan)
+{
+	struct error err = ERROR_NULL;
+
+	if (followed_files_set(live->files, plan, &err) < 0)
+		log_printf(live->log, ANDIRON_LOG_WARN, RUN_LOG_NAME,
+			   "changes of the files of local.file are not followed: %s", err.text);
+}
+
 int live_config_begin(struct live_config *live, struct plan **ret)
 {
 	struct error err = ERROR_NULL;
@@ -66,6 +75,7 @@ int live_config_begin(struct live_config *live, struct plan **ret)
 		struct manner manner = manner_of(live, *ret);
 
 		log_change(live->log, manner.level, manner.format);
+		follow_files(live, *ret);
 	}
 	return r;
 }
@@ -74,7 +84,8 @@ bool live_config_readable(const struct live_config *live)
 {
 	struct config *config = NULL;
 	struct error err = ERROR_NULL;
-	bool readable = read_files(live, &config, &err) == 0;
+	bool readable = read_files(live, &config, &err) == 0 &&
+			followed_files_readable(live->files);
 
 	config_free(config);
 	return readable;
@@ -111,6 +122,7 @@ static int change_graph(const struct live_config *live, struct config *config, s
 	if (r < 0)
 		return r;
 	manner = manner_of(live, plan);
+	follow_files(live, plan);
 	r = kept_check(live->kept, plan, &err);
 	if (r == 0)
 		r = host_reload(host, plan, &err);
@@ -189,4 +201,21 @@ int live_config_reload(struct live_config *live, struct host *host)
 int live_config_follow(struct live_config *live, struct host *host)
 {
 	return take(live, host, false);
+}
+
+int live_config_refresh(struct live_config *live, struct host *host)
+{
+	struct config *copy = config_new();
+	bool good = copy;
+
+	/* What runs keeps its texts until it is replaced. */
+	for (size_t i = 0; good && i < live->config->sources.n; i++) {
+		const struct source *s = live->config->sources.p[i];
+
+		good = config_add_text(copy, s->name, s->text) == 0;
+	}
+	if (good)
+		return try(live, host, copy);
+	config_free(copy);
+	return note(live, host, -ENOMEM);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cli/privileges/kept.h"
+#include "cli/run/followed-files.h"
 #include "host/config.h"
 #include "host/host.h"
 #include "host/report/log.h"
@@ -23,6 +24,7 @@ struct live_config {
 	const struct source *more; /* texts beside them; empty ones are left out */
 	size_t n_more;
 	const char *log_level, *log_format; /* of the command line; NULL: as the files have it */
+	struct followed_files *files; /* told of each plan */
 	/* Its own. */
 	struct config *config;  /* of the graph that runs */
 	struct config *refused; /* what was tried last, if that was refused; else NULL */
@@ -35,7 +37,7 @@ void live_config_fini(struct live_config *live);
  * negative errno after a message on standard error. */
 int live_config_begin(struct live_config *live, struct plan **ret);
 
-/* Whether its files can be read now. */
+/* Whether its files can be read now, those of local.file among them. */
 bool live_config_readable(const struct live_config *live);
 
 /* Reads it again and changes the graph. 0, or a negative errno after a message; -EBUSY and
@@ -44,3 +46,6 @@ int live_config_reload(struct live_config *live, struct host *host);
 
 /* The same, if the files differ from what was tried last. */
 int live_config_follow(struct live_config *live, struct host *host);
+
+/* Makes a new plan of the texts that run, for files whose content is in it have changed. */
+int live_config_refresh(struct live_config *live, struct host *host);

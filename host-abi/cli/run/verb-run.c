@@ -37,6 +37,7 @@ struct run {
 	struct live_config live;
 	bool watches;
 	struct config_watch *watch; /* NULL: it does not */
+	struct followed_files files;
 	struct session *session;
 	struct kept kept;
 	bool stopping;
@@ -57,6 +58,18 @@ static void look(void *context)
 	r = live_config_follow(&run->live, session_host(run->session));
 	if (r == -EBUSY || r == -ETIMEDOUT)
 		config_watch_again(run->watch, AGAIN_NS);
+}
+
+static void look_at_files(void *context)
+{
+	struct run *run = context;
+	int r;
+
+	if (!followed_files_changed(&run->files) || run->stopping)
+		return;
+	r = live_config_refresh(&run->live, session_host(run->session));
+	if (r == -EBUSY || r == -ETIMEDOUT)
+		followed_files_again(&run->files, AGAIN_NS);
 }
 
 /* Before the files are read, so that no change falls between. */
@@ -144,6 +157,11 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 		if (r < 0)
 			return error_errno(err, r, "cannot watch the configuration");
 	}
+	if (r == 0) {
+		r = host_watch(session_host(run->session), run->files.fd, look_at_files, run);
+		if (r < 0)
+			return error_errno(err, r, "cannot watch the files of local.file");
+	}
 	if (r == 0)
 		host_note_configuration(session_host(run->session), true);
 	return r;
@@ -179,6 +197,10 @@ static int run_agent(struct run *run)
 	struct plan *plan = NULL;
 	int r;
 
+	if (followed_files_init(&run->files, &err) < 0) {
+		fprintf(stderr, "andiron run: %s\n", err.text);
+		return EXIT_FAILED;
+	}
 	run->registry = plugin_path_open(&run->plugin_dirs, false);
 	if (!run->registry || open_watch(run) < 0)
 		return EXIT_FAILED;
@@ -192,6 +214,7 @@ static int run_agent(struct run *run)
 		.n_more = ALLOY_FLAGS_TEXTS,
 		.log_level = run->log_level,
 		.log_format = run->log_format,
+		.files = &run->files,
 	};
 	if (live_config_begin(&run->live, &plan) < 0)
 		return EXIT_FAILED;
@@ -216,6 +239,7 @@ static void run_fini(struct run *run)
 {
 	session_free(run->session);
 	config_watch_free(run->watch);
+	followed_files_fini(&run->files);
 	live_config_fini(&run->live);
 	registry_free(run->registry);
 	vec_free(&run->plugin_dirs);

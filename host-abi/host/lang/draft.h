@@ -5,6 +5,7 @@
  *     plan.c      sources → blocks → nodes with arguments → edges
  *     module.c    custom components and foreach → blocks
  *     import.c    modules in other files
+ *     local-file.c files whose content is a value
  *     settings.c  blocks that configure the agent itself
  *     implicit.c  symbolizers and services that nobody wrote down
  *     sort.c      the order, and what runs in circles
@@ -62,6 +63,7 @@ struct draft {
 	VEC(struct draft_edge) edges;
 	VEC(struct plan_literal) literals;
 	VEC(const struct source *) imported;
+	VEC(struct plan_file) files;
 	VEC(struct draft_loop) loops;
 	const struct stmt *settings[DRAFT_SETTINGS]; /* as they stand, or NULL */
 	uint32_t n_rounds;    /* of all loops */

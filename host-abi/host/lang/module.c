@@ -5,6 +5,7 @@
 
 #include "host/lang/values/eval.h"
 #include "host/lang/import.h"
+#include "host/lang/local-file.h"
 #include "host/lang/syntax/scan.h"
 #include "host/lang/values/scope.h"
 
@@ -280,8 +281,7 @@ static void check_arguments(struct draft *d, const struct scope *inside,
 		module_only(d, instance, names);
 }
 
-/* The custom component under its id; NULL after an error. */
-static struct custom *add_custom(struct draft *d, const struct scope *scope, const struct stmt *s,
+struct custom *module_add_custom(struct draft *d, const struct scope *scope, const struct stmt *s,
 				 size_t n_exports)
 {
 	struct custom *custom = lang_array(&d->l, struct custom, 1);
@@ -335,7 +335,7 @@ static void instantiate(struct draft *d, const struct scope *outside, struct dec
 {
 	const struct stmt *body = declared->block->body;
 	size_t n = count(body, "argument");
-	struct custom *custom = add_custom(d, outside, s, count(body, "export"));
+	struct custom *custom = module_add_custom(d, outside, s, count(body, "export"));
 	struct scope *inside =
 		custom ? scope_new(d, outside, arena_printf(d->l.arena, "%s/", custom->id)) : NULL;
 
@@ -506,5 +506,5 @@ bool module_block(struct draft *d, const struct scope *scope, const struct stmt 
 	declared = find(scope->space, s->name);
 	if (declared)
 		custom_block(d, scope, declared, s);
-	return declared;
+	return declared || local_file_block(d, scope, s);
 }

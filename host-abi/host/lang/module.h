@@ -24,6 +24,10 @@ bool module_block(struct draft *d, const struct scope *scope, const struct stmt 
 /* The foreach blocks: they go over values, so all that can be named is known before. */
 void module_loops(struct draft *d);
 
+/* An instance that can be named, with room for so many exports; NULL after an error. */
+struct custom *module_add_custom(struct draft *d, const struct scope *scope, const struct stmt *s,
+				 size_t n_exports);
+
 /* Names of custom components that can stand here, for a hint: at most n; how many. */
 size_t module_names(struct draft *d, const struct scope *scope, const char **names, size_t n);
 

@@ -3,6 +3,7 @@
  * at once: a block with an error still has its name, and only what depends on the whole (the order,
  * implicit nodes) is left out. */
 #include "host/lang/draft.h"
+#include "host/lang/local-file.h"
 #include "host/lang/module.h"
 #include "host/lang/settings.h"
 #include "host/lang/syntax/parse.h"
@@ -337,6 +338,8 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		l->to = at[l->to];
 		d->l.no_memory |= !vec_push(&plan->literals, *l);
 	}
+	vec_each (&d->files, file)
+		d->l.no_memory |= !vec_push(&plan->files, *file);
 }
 
 static void read_sources(struct draft *d, const struct scope *top, size_t errors_before)
@@ -355,6 +358,7 @@ static void read_sources(struct draft *d, const struct scope *top, size_t errors
 		for (const struct stmt *s = first[i]; s && !l->no_memory; s = s->next)
 			draft_block(d, top, s);
 	module_loops(d);
+	local_file_read_all(d);
 	if (!d->nodes.n && l->diags->n_errors == errors_before && !l->no_memory)
 		lang_error(l, ((struct place){.source = d->n_sources ? d->sources : NULL}),
 			   "describe at least one, such as pyroscope.ebpf \"NAME\" { … }",
@@ -416,6 +420,7 @@ int plan_build(const struct source *sources, size_t n_sources, struct registry *
 	vec_free(&d.literals);
 	names_free(&d.l.names);
 	vec_free(&d.imported);
+	vec_free(&d.files);
 	vec_free(&d.loops);
 	vec_free(&d.l.custom);
 	names_free(&d.l.customs);
@@ -436,6 +441,7 @@ void plan_free(struct plan *plan)
 	vec_free(&plan->nodes);
 	vec_free(&plan->edges);
 	vec_free(&plan->literals);
+	vec_free(&plan->files);
 	arena_free(&plan->arena);
 	free(plan);
 }

@@ -200,6 +200,17 @@ TEST(survives_out_of_memory)
 	test_each_failing_allocation(build, &source);
 }
 
+/* So do files whose content is a value. */
+TEST(a_file_survives_out_of_memory)
+{
+	struct source source = {"f", STR("local.file \"f\" {\n"
+					 "  filename = \"/proc/self/comm\"\n"
+					 "  is_secret = true\n}\n"
+					 "test.any \"a\" {\n  value = local.file.f.content\n}\n")};
+
+	test_each_failing_allocation(build, &source);
+}
+
 /* So do the library's functions that make lists and objects. */
 TEST(the_library_survives_out_of_memory)
 {

@@ -245,7 +245,7 @@ LIBRARY_FUNCTION(json_path)
 	struct andiron_value document = eval_value(e, ANDIRON_VALUE_NULL);
 	struct str texts[2];
 
-	if (!library_strings(l, e, args, 2, texts) || !json_path_parse(l, e, texts[1], &path))
+	if (!library_open_strings(l, e, args, 2, texts) || !json_path_parse(l, e, texts[1], &path))
 		return false;
 	/* As in Alloy nothing is found in nothing: a file that is not written yet is no error. */
 	if (!str_trim(texts[0]).n)

@@ -254,7 +254,7 @@ LIBRARY_FUNCTION(from_json)
 {
 	struct str text;
 
-	return library_strings(l, e, args, 1, &text) && library_json(l, e, text, ret);
+	return library_open_strings(l, e, args, 1, &text) && library_json(l, e, text, ret);
 }
 
 static bool put_value(struct lang *l, const struct expr *e, struct buf *out,

@@ -25,6 +25,11 @@ bool library_refuse(struct lang *l, const struct expr *e, size_t i, const char *
 bool library_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
 		     size_t n, struct str *ret);
 
+/* The first n arguments, which are strings and no secrets: what is read out of a secret would be
+ * none. */
+bool library_open_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
+			  size_t n, struct str *ret);
+
 /* JSON as a value. False after an error at the call's first argument, which the text is from. */
 bool library_json(struct lang *l, const struct expr *e, struct str text, struct andiron_value *ret);
 

@@ -378,7 +378,7 @@ LIBRARY_FUNCTION(from_yaml)
 	struct str text;
 	bool good;
 
-	if (!library_strings(l, e, args, 1, &text))
+	if (!library_open_strings(l, e, args, 1, &text))
 		return false;
 	if (text.n > MAX_BYTES) {
 		lang_error(l, library_argument(e, 0)->place, NULL,

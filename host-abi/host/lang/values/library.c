@@ -64,6 +64,21 @@ bool library_strings(struct lang *l, const struct expr *e, const struct andiron_
 	return true;
 }
 
+bool library_open_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
+			  size_t n, struct str *ret)
+{
+	struct str name = eval_path(l, e->left);
+
+	for (size_t i = 0; i < n; i++)
+		if (args[i].flags & ANDIRON_VALUE_SECRET) {
+			lang_error(l, library_argument(e, i)->place,
+				   "convert.nonsensitive(…) says that it may be shown",
+				   "%.*s does not look into a secret", STR_FMT(name));
+			return false;
+		}
+	return library_strings(l, e, args, n, ret);
+}
+
 #define MANY UINT32_MAX
 
 const struct library_function library_functions[] = {

@@ -3,6 +3,7 @@
 #include "host/lang/values/scope.h"
 
 #include "host/lang/values/eval.h"
+#include "host/lang/values/file-content.h"
 
 #include "base/check.h"
 
@@ -44,7 +45,7 @@ bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 	b->state = OPEN;
 	l->scope = b->scope;
 	l->depth += b->expr->depth;
-	good = eval(l, b->expr, &b->value);
+	good = eval(l, b->expr, &b->value) && (!b->file || file_content(l, b, b->expr));
 	l->depth -= b->expr->depth;
 	l->scope = scope;
 	b->state = good ? KNOWN : FAILED;

@@ -21,6 +21,9 @@ struct binding {
 	const struct expr *expr; /* NULL: the value is known */
 	const struct scope *scope;
 	struct andiron_value value;
+	const struct stmt *file; /* a local.file: the value is the content of what `expr` names */
+	const char *path;        /* of that file, and its hash, when it was read */
+	uint64_t hash;
 	uint8_t state;
 };
 

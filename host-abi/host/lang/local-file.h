@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The block local.file: a file whose content is a value of the configuration. It is no component
+ * that runs: its one export is a binding (scope.h) that reads the file when the plan is built, as
+ * import.file is read, so the content may stand wherever a value does, in a foreach's collection as
+ * in a password. The plan names the files, so that who runs it can build it again when they change.
+ * What cannot be read is an error, so a running graph keeps what it was made with. */
+#pragma once
+
+#include "host/lang/draft.h"
+#include "host/lang/values/scope.h"
+
+/* The block's effect, if it is one; else false. */
+bool local_file_block(struct draft *d, const struct scope *scope, const struct stmt *s);
+
+/* Reads those that nothing names, so that what is wrong with them is told, too; keeps
+ * the names of all in d->files. */
+void local_file_read_all(struct draft *d);
