@@ -19,9 +19,6 @@
 /* Bounds memory, and the work of reporting circles, which is quadratic in the nodes. */
 #define DRAFT_MAX_NODES 16384
 
-/* A source is no longer. */
-#define DRAFT_MAX_SOURCE ((size_t)16 << 20)
-
 struct draft_node {
 	struct plan_node plan; /* args NULL: not bound, for an error */
 	const struct scope *scope;
@@ -72,9 +69,6 @@ struct draft {
 
 /* A block that stands in the scope: a component, a setting, or a matter of modules. */
 void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s);
-
-/* Whether a source can be read at all; else why not is reported. */
-bool draft_is_text(struct draft *d, const struct source *source);
 
 /* Appends a node under its id, which is new; its position, or INDEX_NONE without memory. */
 uint32_t draft_add(struct draft *d, struct draft_node node);

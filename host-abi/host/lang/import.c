@@ -69,7 +69,7 @@ static bool add_text(struct draft *d, const struct scope *scope, const char *nam
 		return false;
 	}
 	*source = (struct source){name, text};
-	if (draft_is_text(d, source))
+	if (parse_is_text(&d->l, source))
 		first = parse_source(&d->l, source);
 	module_declare(d, scope, first, true);
 	return !d->l.no_memory && d->l.diags->n_errors == errors;
@@ -87,7 +87,7 @@ static bool add_file(struct draft *d, const struct scope *scope, const struct ex
 		return false;
 	}
 	/* One byte more than is taken, so that what is too long is told as such. */
-	r = file_read(AT_FDCWD, path, &text, DRAFT_MAX_SOURCE + 1);
+	r = file_read(AT_FDCWD, path, &text, PARSE_MAX_SOURCE + 1);
 	if (r < 0 && r != -E2BIG) {
 		lang_error(&d->l, e->place, NULL, "cannot read the module %s: %s", path,
 			   strerror(-r));

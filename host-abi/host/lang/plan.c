@@ -186,52 +186,6 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 	}
 }
 
-/* Where text stops being text: the line, for an editor. */
-static struct place bad_place(const struct source *source, bool (*bad)(struct str line))
-{
-	struct str rest = source->text;
-	struct place place = {source, 0, 1, 1};
-
-	while (rest.n) {
-		place.line++;
-		if (bad(str_cut(&rest, '\n')))
-			break;
-	}
-	return place;
-}
-
-static bool holds_nul(struct str line)
-{
-	return str_find(line, '\0') < line.n;
-}
-
-static bool not_utf8(struct str line)
-{
-	return !str_utf8(line);
-}
-
-bool draft_is_text(struct draft *d, const struct source *source)
-{
-	struct place whole = {.source = source};
-
-	if (source->text.n > DRAFT_MAX_SOURCE)
-		lang_error(&d->l, whole, NULL, "is %zu bytes long; a configuration has at most %zu",
-			   source->text.n, DRAFT_MAX_SOURCE);
-	else if (str_starts(source->text, STR("\xff\xfe")) ||
-		 str_starts(source->text, STR("\xfe\xff")))
-		lang_error(&d->l, whole, "save it as UTF-8", "is UTF-16 text");
-	else if (holds_nul(source->text))
-		lang_error(&d->l, whole, "is it a configuration?",
-			   "is not text: line %u holds a NUL byte",
-			   bad_place(source, holds_nul).line);
-	else if (!str_utf8(source->text))
-		lang_error(&d->l, whole, "save it as UTF-8", "is not UTF-8 text: line %u breaks it",
-			   bad_place(source, not_utf8).line);
-	else
-		return true;
-	return false;
-}
-
 static void add_uses(struct draft *d, uint32_t node, const struct binder *b)
 {
 	vec_each (&b->uses, use) {
@@ -350,7 +304,7 @@ static void read_sources(struct draft *d, const struct scope *top, size_t errors
 	if (!first)
 		return;
 	for (size_t i = 0; i < d->n_sources; i++) {
-		if (draft_is_text(d, &d->sources[i]))
+		if (parse_is_text(l, &d->sources[i]))
 			first[i] = parse_source(l, &d->sources[i]);
 		module_declare(d, top, first[i], false);
 	}

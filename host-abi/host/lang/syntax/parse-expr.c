@@ -180,9 +180,10 @@ static struct expr *parse_field(struct parser *p)
 
 	if (!e)
 		return NULL;
-	if (p->token.kind == TOKEN_STRING && e->text.n > 2)
+	if ((p->token.kind == TOKEN_STRING || p->token.kind == TOKEN_RAW) && e->text.n > 2)
 		e->text = str_first(str_skip(e->text, 1), e->text.n - 2);
-	else if (p->token.kind != TOKEN_STRING && p->token.kind != TOKEN_IDENT) {
+	else if (p->token.kind != TOKEN_STRING && p->token.kind != TOKEN_RAW &&
+		 p->token.kind != TOKEN_IDENT) {
 		parser_unexpected(p, "a key or \"}\"");
 		return NULL;
 	}

@@ -282,3 +282,49 @@ struct expr *parse_expression(struct lang *l, const struct source *source)
 	parser_accept(&p, TOKEN_TERMINATOR);
 	return e && parser_expect(&p, TOKEN_EOF, "nothing more") ? e : NULL;
 }
+
+/* Where text stops being text: the line, for an editor. */
+static struct place bad_place(const struct source *source, bool (*bad)(struct str line))
+{
+	struct str rest = source->text;
+	struct place place = {source, 0, 1, 1};
+
+	while (rest.n) {
+		place.line++;
+		if (bad(str_cut(&rest, '\n')))
+			break;
+	}
+	return place;
+}
+
+static bool holds_nul(struct str line)
+{
+	return str_find(line, '\0') < line.n;
+}
+
+static bool not_utf8(struct str line)
+{
+	return !str_utf8(line);
+}
+
+bool parse_is_text(struct lang *l, const struct source *source)
+{
+	struct place whole = {.source = source};
+
+	if (source->text.n > PARSE_MAX_SOURCE)
+		lang_error(l, whole, NULL, "is %zu bytes long; a configuration has at most %zu",
+			   source->text.n, PARSE_MAX_SOURCE);
+	else if (str_starts(source->text, STR("\xff\xfe")) ||
+		 str_starts(source->text, STR("\xfe\xff")))
+		lang_error(l, whole, "save it as UTF-8", "is UTF-16 text");
+	else if (holds_nul(source->text))
+		lang_error(l, whole, "is it a configuration?",
+			   "is not text: line %u holds a NUL byte",
+			   bad_place(source, holds_nul).line);
+	else if (!str_utf8(source->text))
+		lang_error(l, whole, "save it as UTF-8", "is not UTF-8 text: line %u breaks it",
+			   bad_place(source, not_utf8).line);
+	else
+		return true;
+	return false;
+}

@@ -8,7 +8,7 @@
  *     Unary   = ( "!" | "-" ) Unary | Primary { "." IDENT | "[" Expr "]" | "(" [ List ] ")" }
  *     Primary = IDENT | literal | "(" Expr ")" | "[" [ List ] "]" | "{" [ Fields ] "}"
  *     List    = Expr { "," Expr } [ "," ]
- *     Fields  = Field { "," Field } [ "," ]      Field = ( STRING | IDENT ) "=" Expr
+ *     Fields  = Field { "," Field } [ "," ]      Field = ( STRING | RAW | IDENT ) "=" Expr
  *
  * Binary operators, weakest first: || ; && ; == != < <= > >= ; + - ; * / % ;
  * ^ (to the right). After an error it goes on with what looks like the next
@@ -26,6 +26,11 @@
 #define PARSE_MAX_ERRORS 100
 /* Expressions and statements of one source. */
 #define PARSE_MAX_NODES 200000
+/* Bytes of one source. */
+#define PARSE_MAX_SOURCE ((size_t)16 << 20)
+
+/* Whether a source can be read at all; else why not is reported. */
+bool parse_is_text(struct lang *l, const struct source *source);
 
 /* The statements of a source that is well-formed UTF-8; those with errors are left out. NULL: none.
  */

@@ -236,3 +236,9 @@ TEST(bounds_size)
 	free(got);
 	buf_free(&b);
 }
+
+/* Alloy's documentation writes keys so. */
+TEST(takes_keys_between_backticks)
+{
+	expect_value("{`a b` = 1, \"a\\\\b\" = 2}", "{a b=1 a\\\\b=2}");
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The formatter: a configuration as `alloy fmt` writes it, byte for byte. Exceptions, because there
+ * Alloy's output means something else than its input:
+ * - tabs and trailing blanks within strings stay, and escapes in quoted keys are not escaped again;
+ * - a call without arguments gets no comma;
+ * - behind a // comment the line always ends.
+ *
+ * The result is read again before it is returned, so it has the same tokens and comments.
+ *
+ * Source: grafana/alloy, syntax/printer; Go, text/tabwriter. */
+#pragma once
+
+#include "host/diag.h"
+
+/* Appends the formatted text, which ends with a line end. 0; -EINVAL when the source has errors,
+ * or a comment where it cannot be kept, which are in `diags`; -ENOMEM. O(length). After failure
+ * nothing is appended. */
+int format_source(const struct source *source, struct diags *diags, struct buf *out);
