@@ -6,6 +6,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "host/lang/import.h"
+#include "host/lang/syntax/format.h"
+#include "host/lang/syntax/redact.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_BYTES   ((16u << 20) + 1)
 #define MAX_SOURCES 1000
 
 struct config *config_new(void)
@@ -67,7 +68,7 @@ int config_add_text(struct config *config, const char *name, struct str text)
 static int add_file(struct config *config, const char *path, struct error *err)
 {
 	struct buf text = BUF_NULL;
-	int r = file_read(AT_FDCWD, path, &text, MAX_BYTES);
+	int r = file_read(AT_FDCWD, path, &text, CONFIG_MAX_BYTES);
 
 	if (r < 0 && r != -E2BIG) {
 		buf_free(&text);
@@ -146,6 +147,26 @@ int config_plan(struct config *config, struct registry *registry, bool quiet, FI
 		diags_print(&diags, out, isatty(fileno(out)) == 1);
 	if (r == -ENOMEM)
 		fprintf(out, "andiron: out of memory\n");
+	diags_free(&diags);
+	return r;
+}
+
+int config_format(struct config *config, struct registry *registry, FILE *messages,
+		  struct buf *out)
+{
+	struct diags diags = {.arena = ARENA_NULL};
+	int r;
+
+	check(config->sources.n == 1);
+	r = format_source(config->sources.p[0], &diags, out);
+	/* What a mistake is quoted with may be a secret of any component. */
+	if (r == -EINVAL &&
+	    (registry_require(registry, NULL, 0) < 0 || redact_declare(&diags, registry) < 0))
+		r = -ENOMEM;
+	if (r == -EINVAL)
+		diags_print(&diags, messages, isatty(fileno(messages)) == 1);
+	if (r == -ENOMEM)
+		fprintf(messages, "andiron: out of memory\n");
 	diags_free(&diags);
 	return r;
 }

@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+#define CONFIG_MAX_BYTES ((16u << 20) + 1)
+
 /* The texts live until config_free; a plan made from them, too. */
 struct config {
 	struct arena arena;
@@ -28,6 +30,11 @@ int config_add_path(struct config *config, const char *path, struct error *err);
 
 /* Adds a text of no file. Both are copied. */
 int config_add_text(struct config *config, const char *name, struct str text);
+
+/* Formats the only source (host/lang/syntax/format.h) and appends it to `out`. Findings are printed
+ * to `messages`. 0, -EINVAL after errors, -ENOMEM. */
+int config_format(struct config *config, struct registry *registry, FILE *messages,
+		  struct buf *out);
 
 /* Whether both are the same texts under the same names. */
 bool config_same(const struct config *a, const struct config *b);

@@ -24,3 +24,7 @@ int file_write_fd(int fd, const void *data, size_t n);
 /* Replaces `path` by writing beside it and renaming, so that a reader sees the old file or the
  * whole new one. Mode 0644 less umask. */
 int file_replace(const char *path, const void *data, size_t n, struct error *err);
+
+/* The same for a regular file that exists: it keeps mode and owner, and a symbolic link still leads
+ * to it. */
+int file_rewrite(const char *path, const void *data, size_t n, struct error *err);

@@ -81,10 +81,10 @@ class Result:
         return self
 
 
-def run(*command, env=None, **options):
+def run(*command, env=None, stdin=subprocess.DEVNULL, **options):
     with subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=env or environment(),

@@ -61,6 +61,37 @@ def validates():
 
 
 @case
+def formats():
+    """fmt prints, tests or rewrites a file, and leaves one that is broken."""
+    ugly, neat = "a  =1\nbb = [ 2 ] // c", "a  = 1\nbb = [2] // c\n"
+    write("f.alloy", ugly)
+    os.chmod("f.alloy", 0o640)
+    os.symlink("f.alloy", "link.alloy")
+    assert andiron("fmt", "f.alloy").expect(0).out == neat
+    for standard_input in ([], ["-"]):
+        with open("f.alloy") as file:
+            assert andiron("fmt", *standard_input, stdin=file).expect(0).out == neat
+    andiron("fmt", "--test", "f.alloy").expect(1, "f.alloy is not formatted")
+    assert open("f.alloy").read() == ugly
+    assert andiron("fmt", "-w", "link.alloy").expect(0).out == ""
+    assert open("f.alloy").read() == neat
+    assert os.stat("f.alloy").st_mode & 0o777 == 0o640 and os.path.islink("link.alloy")
+    assert andiron("fmt", "f.alloy", "-t").expect(0).out == ""
+    before = os.stat("f.alloy")
+    andiron("fmt", "-w", "f.alloy").expect(0)
+    assert os.stat("f.alloy").st_ino == before.st_ino
+    broken = 'pyroscope.write "w" {\n  password = "hush hush\n'
+    write("broken.alloy", broken)
+    r = andiron("fmt", "-w", "broken.alloy").expect(1, "broken.alloy:2:", "not closed on its line")
+    assert "hush" not in r.err and open("broken.alloy").read() == broken
+    andiron("fmt", ".").expect(1, "is a directory")
+    andiron("fmt", "absent.alloy").expect(1, "absent.alloy", "No such file")
+    andiron("fmt", "-w").expect(2, "standard input")
+    andiron("fmt", "-w", "-t", "f.alloy").expect(2, "either --write or --test")
+    assert sorted(os.listdir()) == ["broken.alloy", "f.alloy", "link.alloy"], os.listdir()
+
+
+@case
 def all_errors_at_once():
     """All errors of a file come at once, each with place, line and suggestion."""
     write(

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Everybody who walks a list by str_cut relies on the empty last part ending the loop and on
@@ -191,6 +192,34 @@ TEST(files_are_bounded)
 	buf_free(&b);
 	close(fd);
 	unlink(path);
+}
+
+/* A person's file keeps its mode and its place behind a link; what is no file is left alone. */
+TEST(a_file_is_rewritten_as_it_was)
+{
+	char dir[] = "/tmp/andiron-test-XXXXXX", path[64], linked[64];
+	struct buf b = BUF_NULL;
+	struct stat st;
+
+	expect(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/file", dir);
+	snprintf(linked, sizeof(linked), "%s/link", dir);
+	expect_eq(file_replace(path, "before", 6, NULL), 0);
+	expect_eq(chmod(path, 0604), 0);
+	expect_eq(symlink("file", linked), 0);
+	expect_eq(file_rewrite(linked, "after", 5, NULL), 0);
+	expect_eq(file_read(AT_FDCWD, path, &b, 9), 0);
+	expect_str(buf_str(&b), "after");
+	expect_eq(stat(path, &st), 0);
+	expect_eq(st.st_mode & 07777, 0604);
+	expect_eq(lstat(linked, &st), 0);
+	expect(S_ISLNK(st.st_mode));
+	expect_eq(file_rewrite(dir, "x", 1, NULL), -EINVAL);
+	buf_free(&b);
+	unlink(linked);
+	expect_eq(file_rewrite(linked, "x", 1, NULL), -ENOENT);
+	unlink(path);
+	expect_eq(rmdir(dir), 0);
 }
 
 TEST(arena_aligns_and_zeroes)
