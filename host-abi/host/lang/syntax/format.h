@@ -5,14 +5,15 @@
  * - a call without arguments gets no comma;
  * - behind a // comment the line always ends.
  *
- * The result is read again before it is returned, so it has the same tokens and comments.
+ * The result is read again before it is returned, so it has the same tokens and comments. As with
+ * Alloy, a second run may change what comments within expressions, or odd line ends, have led to.
  *
  * Source: grafana/alloy, syntax/printer; Go, text/tabwriter. */
 #pragma once
 
 #include "host/diag.h"
 
-/* Appends the formatted text, which ends with a line end. 0; -EINVAL when the source has errors,
- * or a comment where it cannot be kept, which are in `diags`; -ENOMEM. O(length). After failure
+/* Appends the formatted text, which ends with a line end. 0; -EINVAL after errors of the source, or
+ * when the text would be too long, said in `diags`; -ENOMEM. O(length of both). After failure
  * nothing is appended. */
 int format_source(const struct source *source, struct diags *diags, struct buf *out);
