@@ -139,7 +139,8 @@ static int complain(const char *what, const char *why, int code)
 	return 1;
 }
 
-/* What a drain brings is the last interval, so an interval may be longer than all this. */
+/* The drain delivers the samples of the unfinished interval, so this also works if the interval is
+ * longer than SECONDS. */
 static int run(struct andiron_min *sampler, const char *pid, const char *seconds)
 {
 	struct timespec now, end;

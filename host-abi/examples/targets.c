@@ -37,7 +37,7 @@ static int create_relabel(struct andiron_min *part, struct andiron_min_loop *loo
 	return andiron_min_create(part, loop, component, &args);
 }
 
-/* Without events of the kernel /proc is listed, so often. */
+/* Without process events it lists /proc at this interval. */
 static int create_process(struct andiron_min *part, struct andiron_min_loop *loop,
 			  const struct andiron_component *component)
 {

@@ -67,9 +67,9 @@ static const struct andiron_column columns[] = {
 };
 
 /* Offsets in a column's table are multiples of 8. */
-_Static_assert(offsetof(struct tables, attributes) % 8 == 0, "frames end at a multiple of 8");
+_Static_assert(offsetof(struct tables, attributes) % 8 == 0, "frames must be an even number");
 
-/* The tables live as long as the program: nothing is counted. */
+/* The batch lives as long as the program: nothing is counted. */
 static void count(void *owner)
 {
 	(void)owner;
@@ -126,15 +126,17 @@ static int create(struct andiron_min *part, struct andiron_min_loop *loop,
 	return andiron_min_create(part, loop, component, &args);
 }
 
-/* Hands it the batch and waits until it has delivered what it has. 0: all of it. */
+/* Hands it the batch and waits until it has delivered what it has. 0: all of it. A writer whose
+ * drain took too long holds the batch until it ends, so the batch outlives this function. */
 static int deliver(struct andiron_min *part)
 {
-	const struct andiron_segment segment = {&tables, sizeof(tables), -1, 0};
-	const struct andiron_batch batch = make_batch(&segment);
+	static const struct andiron_segment segment = {&tables, sizeof(tables), -1, 0};
+	static struct andiron_batch batch;
 	int r = andiron_min_start(part);
 
 	if (r < 0)
 		return complain("start", part->error.text, r);
+	batch = make_batch(&segment);
 	part->component->batch(part->self, &batch);
 	r = andiron_min_drain(part, 10 * SECOND);
 	if (r < 0)

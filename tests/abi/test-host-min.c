@@ -126,6 +126,9 @@ TEST(timers_and_descriptors_are_served)
 	expect_eq(part.host->watch_add(id_of(&part), fds[0], ANDIRON_WATCH_IN, note_ready, &byte,
 				       &other),
 		  -EEXIST);
+	expect_eq(part.host->watch_add(id_of(&part), -1, ANDIRON_WATCH_IN, note_ready, &byte,
+				       &other),
+		  -EBADF);
 	expect_eq(write(fds[1], "x", 1), 1);
 	expect_eq(andiron_min_turn(&loop, -1), 1);
 	expect(n_calls == 4 && order[0] == 1 && order[1] == 2 && order[2] == 2 && order[3] == 3);
@@ -174,12 +177,127 @@ TEST(batches_beyond_the_queue_are_dropped)
 	expect_eq(n_held, 2);
 	expect_eq(part.ledger[ANDIRON_LEDGER_DROPPED], 21);
 	expect_eq(andiron_min_turn(&loop, -1), 1);
+	expect_eq(andiron_min_turn(&loop, -1), 1);
 	expect_eq(n_batches, 2);
 	expect_eq(n_held, 0);
 	expect_eq(part.host->send_batch(id_of(&part), &batch), 0);
 	andiron_min_end(&part);
 	expect_eq(n_batches, 3);
 	expect_eq(n_held, 0);
+	andiron_min_close(&loop);
+}
+
+static void end_on_batch(void *context, const struct andiron_batch *batch)
+{
+	n_batches++;
+	andiron_min_end(context);
+}
+
+static void note_stop(void *self)
+{
+	static int stopped = 8;
+
+	note(&stopped);
+}
+
+static void note_destroy(void *self)
+{
+	static int destroyed = 9;
+
+	note(&destroyed);
+}
+
+/* Whoever takes batches may end the part that sent them: the calls behind it are made before the
+ * part is destroyed, in their order, and the part ends once. */
+TEST(a_part_is_ended_from_on_batch)
+{
+	struct andiron_min_loop loop = {0};
+	struct andiron_min part = {.on_batch = end_on_batch, .context = &part};
+	const struct andiron_batch batch = {
+		.size = sizeof(batch), .bytes = 1, .retain = retain, .release = release};
+	struct andiron_component noted = component;
+	int one = 1, two = 2;
+
+	noted.stop = note_stop;
+	noted.destroy = note_destroy;
+	n_held = n_batches = 0;
+	begin(&loop, &part);
+	part.component = &noted;
+	expect_eq(part.host->send_batch(id_of(&part), &batch), 0);
+	expect_eq(part.host->post(id_of(&part), note, &one), 0);
+	expect_eq(part.host->send_batch(id_of(&part), &batch), 0);
+	expect_eq(part.host->send_batch(id_of(&part), &batch), 0);
+	expect_eq(part.host->post(id_of(&part), note, &two), 0);
+	expect_eq(andiron_min_turn(&loop, -1), 1);
+	expect(!part.self && n_held == 0 && n_batches == 3 && n_calls == 4);
+	expect(order[0] == 8 && order[1] == 1 && order[2] == 2 && order[3] == 9);
+	expect_eq(loop.queued_bytes, 0);
+	andiron_min_end(&part);
+	expect_eq(n_calls, 4);
+	andiron_min_close(&loop);
+}
+
+static void drain_on_batch(void *context, const struct andiron_batch *batch)
+{
+	if (n_batches++ == 0)
+		expect_eq(andiron_min_drain(context, INT64_C(60000000000)), 0);
+}
+
+/* After a drain no batch waits, also where it is the taker of a batch that drains. */
+TEST(a_drain_brings_the_batches_that_wait)
+{
+	struct andiron_min_loop loop = {0};
+	struct andiron_min part = {.on_batch = drain_on_batch, .context = &part};
+	const struct andiron_batch batch = {
+		.size = sizeof(batch), .bytes = 1, .retain = retain, .release = release};
+	struct andiron_component plain = component;
+
+	plain.drain = NULL;
+	n_held = n_batches = 0;
+	begin(&loop, &part);
+	part.component = &plain;
+	for (int i = 0; i < 3; i++)
+		expect_eq(part.host->send_batch(id_of(&part), &batch), 0);
+	expect_eq(andiron_min_turn(&loop, -1), 1);
+	expect_eq(n_batches, 3);
+	expect_eq(part.host->send_batch(id_of(&part), &batch), 0);
+	expect_eq(andiron_min_drain(&part, INT64_C(60000000000)), 0);
+	expect_eq(n_batches, 4);
+	expect_eq(n_held, 0);
+	andiron_min_end(&part);
+	andiron_min_close(&loop);
+}
+
+static int32_t warn_twice(const struct andiron_host *host, const struct andiron_value *args,
+			  struct andiron_report *report)
+{
+	host->report_add(report, ANDIRON_REPORT_WARNING, args, "a", 1);
+	host->report_add(report, ANDIRON_REPORT_WARNING, args, "b", 1);
+	return 0;
+}
+
+static void keep_line(void *context, uint32_t level, const struct andiron_min *part,
+		      const struct andiron_str *text)
+{
+	char *lines = context;
+
+	expect_eq(level, ANDIRON_LOG_WARN);
+	snprintf(lines + strlen(lines), 64 - strlen(lines), "%.*s;", (int)text->len, text->ptr);
+}
+
+/* What `validate` warns of is logged, a line each. */
+TEST(warnings_are_logged)
+{
+	char lines[64] = "";
+	struct andiron_min_loop loop = {.log = keep_line, .context = lines};
+	struct andiron_min part = {0};
+	struct andiron_component careful = component;
+
+	careful.validate = warn_twice;
+	expect_eq(andiron_min_open(&loop), 0);
+	expect_eq(andiron_min_create(&part, &loop, &careful, NULL), 0);
+	expect_str(str_of(lines), "warning: a;warning: b;");
+	andiron_min_end(&part);
 	andiron_min_close(&loop);
 }
 

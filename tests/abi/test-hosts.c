@@ -122,7 +122,7 @@ TEST(a_file_is_written_on_the_least_host)
 static int server = -1, pushes[2];
 
 /* Takes every request whose body comes with its head or at once after it; tells of each. */
-static void serve(void)
+static _Noreturn void serve(void)
 {
 	static const char answer[] =
 		"HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n"

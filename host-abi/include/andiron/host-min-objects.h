@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron.objects/1 (object.h) for the small host: what pyroscope.ebpf asks of a host besides its
- * table. A part's `extension` gives `andiron_min_objects_table()` and a zeroed
- * `struct andiron_min_objects` away.
+ * table. A part's `extension` returns `andiron_min_objects_table()` and a zeroed
+ * `struct andiron_min_objects`.
  *
  * It keeps a descriptor of each object until the last release, so nothing has to be opened again
  * and a file that was removed stays readable; with ANDIRON_MIN_OBJECTS of them -ENOMEM is the
@@ -33,7 +33,7 @@ struct andiron_min_object {
 };
 
 struct andiron_min_objects {
-	pthread_mutex_t lock; /* zeroes are an open one */
+	pthread_mutex_t lock; /* all zeroes is an unlocked mutex (Linux) */
 	uint64_t last_id;
 	struct andiron_min_object all[ANDIRON_MIN_OBJECTS];
 };
@@ -210,7 +210,7 @@ ANDIRON_MIN_FN int32_t andiron_min_objects_open(void *self, uint64_t object, uin
 	pthread_mutex_lock(&o->lock);
 	at = object && what == ANDIRON_OPEN_FILE ? andiron_min_object_of(o, object) : NULL;
 	if (at) {
-		/* With a position of its own, so it is no duplicate. */
+		/* Opened again, not duplicated, so that it has its own file position. */
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", at->fd);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		r = fd < 0 ? -errno : 0;

@@ -94,14 +94,16 @@ struct andiron_min {
 	/* As `extension` of host.h; NULL: it has none. */
 	int32_t (*extension)(void *context, const char *id, struct andiron_extension *ret);
 	void *context;
-	const struct andiron_host *host; /* NULL: andiron_min_host() */
+	/* Lives as long as the process; NULL: andiron_min_host(). */
+	const struct andiron_host *host;
 
 	struct andiron_min_loop *loop;
 	const struct andiron_component *component;
 	void *self;
 	struct andiron_error error; /* why create or start failed */
 	uint64_t pending;           /* calls that wait for the loop */
-	int32_t gone;               /* destroyed */
+	int32_t is_ending;
+	int32_t gone; /* no more calls are accepted */
 	/* What it has said; under the loop's lock. */
 	uint32_t is_drained;
 	uint32_t health; /* ANDIRON_HEALTH_… */
@@ -182,6 +184,7 @@ ANDIRON_MIN_FN int32_t andiron_min_add_source(struct andiron_min_source s, uint3
 	struct andiron_min_loop *loop = s.part->loop;
 	struct andiron_min_source *kept = (struct andiron_min_source *)malloc(sizeof(*kept));
 	struct epoll_event e;
+	int32_t r;
 
 	if (!kept)
 		return -ENOMEM;
@@ -189,8 +192,9 @@ ANDIRON_MIN_FN int32_t andiron_min_add_source(struct andiron_min_source s, uint3
 	e.events = events;
 	e.data.u64 = s.id;
 	if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, s.fd, &e) < 0) {
+		r = -errno;
 		free(kept);
-		return -errno;
+		return r;
 	}
 	s.next = loop->sources;
 	*kept = s;
@@ -252,7 +256,7 @@ ANDIRON_MIN_FN int32_t andiron_min_watch_modify(uint64_t instance, uint64_t watc
 	return epoll_ctl(loop->epoll, EPOLL_CTL_MOD, s->fd, &e) < 0 ? -errno : 0;
 }
 
-/* A timer, too. */
+/* Also serves as timer_cancel. */
 ANDIRON_MIN_FN void andiron_min_watch_remove(uint64_t instance, uint64_t watch)
 {
 	andiron_min_source_remove(andiron_min_part(instance)->loop, watch);
@@ -289,7 +293,7 @@ ANDIRON_MIN_FN int32_t andiron_min_timer_set(uint64_t instance, int64_t after_ns
 	return r;
 }
 
-/* Queues a call: what `done` is for `work`, `run` is for `post`. */
+/* Queues a call. `post` sets only `run`. `work` sets `run` and `done`. A batch sets neither. */
 ANDIRON_MIN_FN int32_t andiron_min_queue(struct andiron_min *part, andiron_call_fn run,
 					 andiron_call_fn done, void *arg,
 					 const struct andiron_batch *batch)
