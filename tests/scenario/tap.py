@@ -23,7 +23,7 @@ DEPTH = os.environ.get(
     "SCENARIO_DEPTH", "fast"
 )  # "full" or "all": also what takes long; ./check sets it
 
-# Seconds for a case. A whole test takes five minutes at most, but for those of "all".
+# Seconds for a case, so that one that hangs tells where before Meson ends its whole test.
 CASE_LIMIT = 3600 if DEPTH == "all" else 480
 
 # What sampling and the names of all files need, each by the name that setpriv knows.
