@@ -169,16 +169,24 @@ static void forget_gone(struct target_sources *list)
 	list->n = kept;
 }
 
+static bool any_gone(const struct instances *list)
+{
+	vec_each (list, at)
+		if ((*at)->stage == STAGE_GONE)
+			return true;
+	return false;
+}
+
 void lifecycle_reap(struct host *host)
 {
 	struct instances *list = &host->instances;
 	size_t n = list->n;
 
+	if (!any_gone(list))
+		return;
 	pthread_rwlock_wrlock(&host->wiring);
 	list->n = part_gone(list);
 	pthread_rwlock_unlock(&host->wiring);
-	if (list->n == n)
-		return;
 	vec_each (list, at) {
 		(*at)->downstream.n = part_gone(&(*at)->downstream);
 		forget_gone(&(*at)->sources);
