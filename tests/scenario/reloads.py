@@ -211,10 +211,13 @@ def content_of_files():
         a.until_says("not reloaded, the old configuration goes on")
         assert answers(ports[0])
         write("agent.alloy", BROKEN)
+        a.signal(signal.SIGHUP)
+        a.until_says("urk")
         write("port.new", str(ports[1]))
         os.rename("port.new", "port")
         a.until(lambda: answers(ports[1]), "the new content is taken, and the text left alone")
         a.until(lambda: not answers(ports[0]), "the old port is closed")
+        assert a.metric("alloy_config_last_load_successful") == 0, "the text is still refused"
         a.stop()
 
 

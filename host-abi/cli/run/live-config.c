@@ -122,7 +122,6 @@ static int change_graph(const struct live_config *live, struct config *config, s
 	if (r < 0)
 		return r;
 	manner = manner_of(live, plan);
-	follow_files(live, plan);
 	r = kept_check(live->kept, plan, &err);
 	if (r == 0)
 		r = host_reload(host, plan, &err);
@@ -132,6 +131,7 @@ static int change_graph(const struct live_config *live, struct config *config, s
 		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
 		return r;
 	}
+	follow_files(live, plan);
 	log_change(live->log, manner.level, manner.format);
 	host_log_change(host, manner.level, manner.format);
 	return 0;
@@ -207,6 +207,7 @@ int live_config_refresh(struct live_config *live, struct host *host)
 {
 	struct config *copy = config_new();
 	bool good = copy;
+	int r = -ENOMEM;
 
 	/* What runs keeps its texts until it is replaced. */
 	for (size_t i = 0; good && i < live->config->sources.n; i++) {
@@ -215,7 +216,15 @@ int live_config_refresh(struct live_config *live, struct host *host)
 		good = config_add_text(copy, s->name, s->text) == 0;
 	}
 	if (good)
-		return try(live, host, copy);
-	config_free(copy);
-	return note(live, host, -ENOMEM);
+		r = change_graph(live, copy, host);
+	if (r == 0) {
+		config_free(live->config);
+		live->config = copy;
+	} else {
+		config_free(copy);
+	}
+	/* Configuration files that were refused still are. */
+	if (r == 0 && (live->refused || live->unread.n > 0))
+		return 0;
+	return note(live, host, r);
 }

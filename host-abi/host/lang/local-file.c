@@ -12,8 +12,8 @@ static void say_what_is_ignored(struct draft *d, const struct stmt *s)
 	for (const struct stmt *x = s->body; x; x = x->next)
 		if (str_is(x->name, "detector") || str_is(x->name, "poll_frequency"))
 			lang_warning(&d->l, x->place,
-				     "the kernel says when the file changes; where it cannot, "
-				     "andiron looks every 10 seconds",
+				     "`andiron run` hears of each change from the kernel, or looks "
+				     "every 10 seconds",
 				     NAME " %.*s is accepted but ignored", STR_FMT(x->name));
 }
 

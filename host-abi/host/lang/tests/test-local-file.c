@@ -56,13 +56,13 @@ TEST(content_is_a_value)
 		    "f:6:3: warning: local.file detector is accepted but ignored\n"
 		    "    6 |   detector = \"poll\"\n"
 		    "      |   ^~~~~~~~\n"
-		    "  the kernel says when the file changes; where it cannot, andiron looks every "
-		    "10 seconds\n"
+		    "  `andiron run` hears of each change from the kernel, or looks every 10 "
+		    "seconds\n"
 		    "f:7:3: warning: local.file poll_frequency is accepted but ignored\n"
 		    "    7 |   poll_frequency = \"10s\"\n"
 		    "      |   ^~~~~~~~~~~~~~\n"
-		    "  the kernel says when the file changes; where it cannot, andiron looks every "
-		    "10 seconds\n"
+		    "  `andiron run` hears of each change from the kernel, or looks every 10 "
+		    "seconds\n"
 		    "node test.any.a: {value=\"s3cret\"}\n");
 	expect_plan(FILE_BLOCK("empty", "") "test.any \"a\" {\n"
 					    "  value = [local.file.empty.content]\n}\n",
@@ -93,6 +93,10 @@ TEST(secrets_stay_secret)
 		    "  value = [local.file.text.content, string.trim_space(\"\" + "
 		    "local.file.text.content), convert.nonsensitive(local.file.text.content)]\n}\n",
 		    "node test.any.a: {value=[\"s3cret\n\"? \"s3cret\"? \"s3cret\n\"]}\n");
+	expect_plan(FILE_BLOCK("text", "  is_secret = true\n") "test.any \"a\" {\n"
+		    "  value = array.group_by([{k = local.file.text.content}], \"k\", true)[0].k\n"
+		    "}\n",
+		    "node test.any.a: {value=\"s3cret\n\"?}\n");
 	expect_plan(FILE_BLOCK("json", "  is_secret = true\n") "test.any \"a\" {\n"
 		    "  value = json_path(local.file.json.content, `[0]`)\n}\n",
 		    "f:6:21: error: json_path does not look into a secret\n"
@@ -122,7 +126,7 @@ TEST(what_is_no_text_is_refused)
 		    "f:2:14: error: cannot read the file none: No such file or directory\n"
 		    "    2 |   filename = \"none\"\n"
 		    "      |              ^~~~~~\n"
-		    "  is the path right, and the file there before the agent?\n");
+		    "  check the path; the file must be there when the configuration is read\n");
 	expect_refused("pipe", "cannot read the file pipe: it is no regular file\n");
 	expect_refused("/dev/zero", "cannot read the file /dev/zero: it is no regular file\n");
 	expect_refused(".", "cannot read the file .: Is a directory\n");

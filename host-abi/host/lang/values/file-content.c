@@ -60,12 +60,21 @@ static const char *cause(int r)
 static bool is_secret(struct lang *l, const struct binding *b, bool *ret)
 {
 	struct andiron_value value;
+	bool good;
 
 	*ret = false;
 	for (const struct stmt *s = b->file->body; s; s = s->next) {
 		if (!str_is(s->name, "is_secret") || !s->value)
 			continue;
-		if (!eval(l, s->value, &value))
+		if (l->depth + s->value->depth > VALUE_DEPTH_MAX) {
+			lang_error(l, s->value->place, NULL,
+				   "this value leads through too many others");
+			return false;
+		}
+		l->depth += s->value->depth;
+		good = eval(l, s->value, &value);
+		l->depth -= s->value->depth;
+		if (!good)
 			return false;
 		if (value.kind != ANDIRON_VALUE_BOOL) {
 			lang_error(l, s->value->place, NULL, "is_secret is true or false, not %s",
@@ -95,7 +104,8 @@ bool file_content(struct lang *l, struct binding *b, const struct expr *e)
 	r = read_regular(path.p, &text);
 	if (r < 0)
 		lang_error(l, e->place,
-			   r == -ENOENT ? "is the path right, and the file there before the agent?"
+			   r == -ENOENT ? "check the path; the file must be there when the "
+					     "configuration is read"
 			   : r == -EACCES ? "the agent's user must be able to read it"
 					  : NULL,
 			   "cannot read the file %s: %s", path.p, cause(r));

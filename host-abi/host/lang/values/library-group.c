@@ -16,6 +16,7 @@ struct group {
 	struct str name;
 	struct andiron_value *items;
 	uint64_t n, used;
+	uint32_t flags; /* of its name: a secret one stays one */
 };
 
 struct groups {
@@ -100,6 +101,8 @@ static bool sort_objects(struct lang *l, const struct expr *e, const struct andi
 			l->no_memory = true;
 			return false;
 		}
+		if (value)
+			g->list.p[g->of[i]].flags |= value->flags;
 	}
 	return true;
 }
@@ -119,6 +122,7 @@ static bool make_object(struct lang *l, const struct expr *e, const struct andir
 	if (!str_is(named, "items")) {
 		keys[n] = key->string;
 		items[n] = eval_value(e, ANDIRON_VALUE_STRING);
+		items[n].flags = g->flags;
 		items[n++].string = (struct andiron_str){g->name.p, g->name.n};
 	}
 	keys[n] = (struct andiron_str){"items", strlen("items")};

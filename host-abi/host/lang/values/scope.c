@@ -7,10 +7,6 @@
 
 #include "base/check.h"
 
-/* Values that are evaluated within each other, by the depth of their expressions: what recurses
- * here has a stack that is bounded. */
-#define MAX_DEPTH 1000
-
 enum { UNKNOWN, OPEN, KNOWN, FAILED };
 
 struct binding *binding_find(struct binding *all, size_t n, struct str name)
@@ -38,7 +34,7 @@ bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 			   STR_FMT(str_first(b->name, 200)));
 		return false;
 	}
-	if (l->depth + b->expr->depth > MAX_DEPTH) {
+	if (l->depth + b->expr->depth > VALUE_DEPTH_MAX) {
 		lang_error(l, e->place, NULL, "this value leads through too many others");
 		return false;
 	}

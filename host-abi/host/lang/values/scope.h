@@ -14,6 +14,10 @@
 
 #include <andiron/value.h>
 
+/* Of values that are evaluated within each other, by the depth of their expressions: what recurses
+ * here has a stack that is bounded. */
+#define VALUE_DEPTH_MAX 1000
+
 struct scope;
 
 struct binding {
