@@ -136,6 +136,8 @@ int file_rewrite(const char *path, const void *data, size_t n, struct error *err
 		error_errno(err, r, "cannot keep owner and mode of %s", file);
 	else if ((r = file_write_fd(fd, data, n)) < 0)
 		error_errno(err, r, "cannot write %s", beside);
+	else if (fsync(fd) < 0) /* else a crash leaves an empty file */
+		r = error_errno(err, -errno, "cannot write %s", beside);
 	else if (rename(beside, file) < 0)
 		r = error_errno(err, -errno, "cannot rename %s to %s", beside, file);
 	if (r < 0)

@@ -25,6 +25,6 @@ int file_write_fd(int fd, const void *data, size_t n);
  * whole new one. Mode 0644 less umask. */
 int file_replace(const char *path, const void *data, size_t n, struct error *err);
 
-/* The same for a regular file that exists: it keeps mode and owner, and a symbolic link still leads
- * to it. */
+/* The same for a regular file that exists, and is on disk afterwards. It keeps mode and owner, but
+ * no access lists and attributes; a symbolic link still leads to it. */
 int file_rewrite(const char *path, const void *data, size_t n, struct error *err);

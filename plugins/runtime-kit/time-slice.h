@@ -6,6 +6,7 @@
 #pragma once
 
 /* Gives the calling thread the shortest slice: it gets a CPU sooner, and no larger part of it.
- * Needs no privilege and never fails. Linux before 6.12 takes no notice; until 6.5 it lets those
- * that have slept go first anyhow. */
+ * Needs no privilege. It has no effect before Linux 6.12, and where a system call filter refuses
+ * it, as that of our unit: a unit, like a pod, is scheduled as one group, and waits for few others.
+ * Up to 6.5 the scheduler prefers threads that have slept anyway. */
 void thread_shorten_slice(void);

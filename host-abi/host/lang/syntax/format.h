@@ -5,8 +5,9 @@
  * - a call without arguments gets no comma;
  * - behind a // comment the line always ends.
  *
- * The result is read again before it is returned, so it has the same tokens and comments. As with
- * Alloy, a second run may change what comments within expressions, or odd line ends, have led to.
+ * The result is read again before it is returned, so it has the same tokens, and as many
+ * comments. As in Alloy, a second run may move comments within expressions, or change line breaks
+ * there.
  *
  * Source: grafana/alloy, syntax/printer; Go, text/tabwriter. */
 #pragma once

@@ -180,7 +180,7 @@ TEST(messages)
 TEST(bounds)
 {
 	struct buf laughs = BUF_NULL, deep = BUF_NULL, chain = BUF_NULL, big = BUF_NULL;
-	struct buf merges = BUF_NULL, tags = BUF_NULL;
+	struct buf merges = BUF_NULL, tags = BUF_NULL, hidden = BUF_NULL;
 	const struct {
 		const struct buf *yaml;
 		const char *said;
@@ -189,7 +189,8 @@ TEST(bounds)
 		{&deep, "it is nested more than 100 levels deep (line 1)"},
 		{&chain, "it is nested more than 100 levels deep (line "},
 		{&big, "this YAML is 1048577 bytes long; at most 1048576 are read"},
-		{&tags, "this YAML begins with more than 100 directives"},
+		{&tags, "more than 100 lines of this YAML begin with %"},
+		{&hidden, "more than 100 lines of this YAML begin with %"},
 		{&merges, "it holds more than 100000 items, with its aliases written out (line "},
 	};
 
@@ -207,6 +208,7 @@ TEST(bounds)
 		buf_printf(&merges, "a%d: {<<: *a0}\n", i);
 		buf_putc(&deep, '[');
 		buf_printf(&tags, "%%TAG !t%d! x\n", i);
+		buf_printf(&hidden, "%%TAG !t%d! x\xc2\x85", i);
 	}
 	for (int i = 0; i <= 1 << 20; i++)
 		buf_putc(&big, 'x');
@@ -224,4 +226,5 @@ TEST(bounds)
 	buf_free(&big);
 	buf_free(&merges);
 	buf_free(&tags);
+	buf_free(&hidden);
 }

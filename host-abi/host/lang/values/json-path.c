@@ -61,7 +61,7 @@ static const struct andiron_value *operand(struct walk *w, const struct json_pat
 	return v;
 }
 
-/* Lists and objects equal nothing. Nothing equals nothing. */
+/* A list or an object is never equal to anything. Two absent values are equal. */
 static bool equal(const struct andiron_value *a, const struct andiron_value *b)
 {
 	if (!a || !b)
@@ -247,7 +247,7 @@ LIBRARY_FUNCTION(json_path)
 
 	if (!library_open_strings(l, e, args, 2, texts) || !json_path_parse(l, e, texts[1], &path))
 		return false;
-	/* As in Alloy nothing is found in nothing: a file that is not written yet is no error. */
+	/* As in Alloy, an empty text has nothing, and is no error. */
 	if (!str_trim(texts[0]).n)
 		path = NULL;
 	else if (!library_json(l, e, texts[0], &document))

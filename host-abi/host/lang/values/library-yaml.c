@@ -358,17 +358,17 @@ static bool read_document(struct reader *r, struct andiron_value *ret)
 	return advance(r) && read_value(r, 0, ret);
 }
 
-/* Whether more directives stand before the document than anybody writes: libyaml compares each with
- * all before it. */
+/* Whether more directives may stand there than anybody writes: libyaml compares each with all
+ * before it. Each begins a line, of which the ends are all that libyaml knows: \n, \r, and the last
+ * bytes of NEL, LS and PS; the last one is of a byte order mark. */
 static bool has_many_directives(struct str text)
 {
+	static const char before[] = "\n\r\x85\xa8\xa9\xbf";
 	size_t n = 0;
 
-	while (text.n && strchr("%#\r\n", text.p[0]) && text.p[0]) {
-		struct str line = str_cut(&text, '\n');
-
-		n += str_starts(line, STR("%"));
-	}
+	for (size_t i = 0; i < text.n; i++)
+		n += text.p[i] == '%' &&
+		     (i == 0 || memchr(before, text.p[i - 1], sizeof(before) - 1));
 	return n > MAX_DIRECTIVES;
 }
 
@@ -387,7 +387,8 @@ LIBRARY_FUNCTION(from_yaml)
 	}
 	if (has_many_directives(text)) {
 		lang_error(l, library_argument(e, 0)->place, NULL,
-			   "this YAML begins with more than %d directives", MAX_DIRECTIVES);
+			   "more than %d lines of this YAML begin with %%, as its directives do",
+			   MAX_DIRECTIVES);
 		return false;
 	}
 	if (!yaml_parser_initialize(&r.parser))
