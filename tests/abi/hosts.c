@@ -3,6 +3,7 @@
  * as the ABI wants. */
 #include "hosts.h"
 
+#include "abi/target-list.h"
 #include "base/file.h"
 
 #include <fcntl.h>
@@ -317,4 +318,18 @@ void job_check(const struct job *job)
 		if (must[i])
 			check_without(job, must, i);
 	run(job, &nothing, false);
+}
+
+void trial_give_target(struct trial *t, struct str name, struct str value)
+{
+	const struct target_label label = {name, value};
+	const struct andiron_targets *update = NULL;
+	struct target_list *list = target_list_new(1);
+
+	expect(list);
+	expect_eq(target_list_set(list, 1, 1, &label, 1), 0);
+	expect_eq(target_list_flush(list, &update), 0);
+	t->part.component->targets(t->part.self, "targets", update);
+	update->release(update->owner);
+	target_list_free(list);
 }

@@ -3,6 +3,7 @@
  * that a host may. */
 #pragma once
 
+#include "base/str.h"
 #include "testing/test.h"
 
 #include <andiron/host-min.h>
@@ -23,6 +24,9 @@ struct job {
 	bool (*is_done)(const struct trial *t);
 	bool is_trusting; /* does not look whether the host refuses, and waits until its deadline */
 };
+
+/* Gives it one target, of one label. */
+void trial_give_target(struct trial *t, struct str name, struct str value);
 
 /* On a host that does what the column of the component in docs/hosts.md (TEST_HOSTS_PAGE) says that
  * it must, and refuses all else, it does its work. On one that refuses one of those, too, it ends

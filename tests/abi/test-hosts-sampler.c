@@ -3,8 +3,6 @@
  * that computes. */
 #include "hosts.h"
 
-#include "abi/target-list.h"
-
 #include <andiron/host-min-objects.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -33,16 +31,7 @@ static const struct andiron_value *every_second(void)
 
 static void give_child(struct trial *t)
 {
-	const struct target_label label = {STR("__process_pid__"), str_of(pid)};
-	const struct andiron_targets *update = NULL;
-	struct target_list *list = target_list_new(1);
-
-	expect(list);
-	expect_eq(target_list_set(list, 1, 1, &label, 1), 0);
-	expect_eq(target_list_flush(list, &update), 0);
-	t->part.component->targets(t->part.self, "targets", update);
-	update->release(update->owner);
-	target_list_free(list);
+	trial_give_target(t, STR("__process_pid__"), str_of(pid));
 }
 
 static bool sent_samples(const struct trial *t)

@@ -3,7 +3,6 @@
 #include "hosts.h"
 
 #include "abi/batch-build.h"
-#include "abi/target-list.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -19,16 +18,7 @@ static bool sent_targets(const struct trial *t)
 
 static void give_target(struct trial *t)
 {
-	const struct target_label label = {STR("a"), STR("b")};
-	const struct andiron_targets *update = NULL;
-	struct target_list *list = target_list_new(1);
-
-	expect(list);
-	expect_eq(target_list_set(list, 1, 1, &label, 1), 0);
-	expect_eq(target_list_flush(list, &update), 0);
-	t->part.component->targets(t->part.self, "targets", update);
-	update->release(update->owner);
-	target_list_free(list);
+	trial_give_target(t, STR("a"), STR("b"));
 }
 
 /* The page's column of discovery.process is right. */

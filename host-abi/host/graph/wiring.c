@@ -137,21 +137,12 @@ static void set_paths(void *context)
 	}
 }
 
-static void swap(struct instances *a, struct instances *b)
-{
-	struct instances t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
-static void swap_sources(struct target_sources *a, struct target_sources *b)
-{
-	struct target_sources t = *a;
-
-	*a = *b;
-	*b = t;
-}
+#define SWAP(a, b)                                                                                 \
+	do {                                                                                       \
+		typeof(*(a)) t_ = *(a);                                                            \
+		*(a) = *(b);                                                                       \
+		*(b) = t_;                                                                         \
+	} while (0)
 
 /* Those that retire go on sending where they sent, but their targets end, and they get none. */
 static void end_targets(struct host *host)
@@ -175,9 +166,9 @@ void wiring_apply(struct wiring *w)
 	check(loop_is_here(&w->host->loop));
 	pthread_rwlock_wrlock(&w->host->wiring);
 	for (size_t n = 0; n < w->n_nodes; n++) {
-		swap(&w->edges[n].instance->receivers, &w->edges[n].receivers);
-		swap(&w->edges[n].instance->downstream, &w->edges[n].downstream);
-		swap_sources(&w->edges[n].instance->sources, &w->edges[n].sources);
+		SWAP(&w->edges[n].instance->receivers, &w->edges[n].receivers);
+		SWAP(&w->edges[n].instance->downstream, &w->edges[n].downstream);
+		SWAP(&w->edges[n].instance->sources, &w->edges[n].sources);
 		w->edges[n].instance->wired = true;
 	}
 	if (w->n_rows)
