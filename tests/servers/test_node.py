@@ -179,11 +179,13 @@ def agent():
 
 
 def another_agent(than):
-    """The one that runs after that one."""
+    """The one that runs after that one, once it knows the node's pods: one that is stopped before
+    that has asked for nothing, and what it should be judged by the one before it may have done."""
 
     def runs_anew():
         now = agent()
-        return now if now and now.pid != than.pid and metrics() else None
+        known = now and now.pid != than.pid and metric("andiron_kubernetes_pods")
+        return now if known else None
 
     return until(runs_anew, f"an agent after {than.pid} runs")
 
@@ -469,6 +471,8 @@ def parca_receives():
             return (6, b"workload_70") in parca.fields(server.merged(selector))
 
     until(named, f"workload_70 under {selector}")
+    # The agent before it may have sent these: it takes up the new configuration, too.
+    until(lambda: books().delivered, "the new agent has delivered itself")
 
 
 @case
