@@ -103,11 +103,11 @@ def walks_go_on_on_another_stack():
     """Go that calls C that calls Go is on its thread's stack and on its goroutine's, as its
     runtime is: both are copied."""
     with sampling() as agent:
-        run_until(agent, "other_", 100, "cgo-work")
+        run_until(agent, "other_", 40, "cgo-work")
     _, cut = of("cgo-work")
     # Who cannot ask for the thread's mappings, since another thread changes them, has one of the
     # two.
-    assert cut <= 10, cut
+    assert cut <= 4, cut
 
 
 @case
@@ -115,7 +115,7 @@ def signals_interrupt_another_stack():
     """A handler on a stack of its own is called by the kernel's frame alone: what it has
     interrupted is copied with it."""
     with sampling() as agent:
-        run_until(agent, "other_", 50, "altstack")
+        run_until(agent, "other_", 20, "altstack")
     stacks, cut = of("altstack")
     assert len(stacks) >= 10 and cut == 0, (len(stacks), cut)
 
