@@ -15,32 +15,63 @@ def log(name, result, *lines):
     return {"name": name, "result": result, "stdout": "\n".join(lines)}
 
 
-def last_line(*tests, listed=None, ci=False):
+def write_logs(folder, suite, tests, again):
+    """One log of these tests, and one for each of `again`, as ./check names them."""
+    os.mkdir(f"{folder}/meson-logs")
+    paths = []
+    for name, logged in (
+        (suite, tests),
+        *((f"again-{n}-{suite}", [test]) for n, test in enumerate(again, 1)),
+    ):
+        paths.append(f"{folder}/meson-logs/check-{name}.json")
+        with open(paths[-1], "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(test) + "\n" for test in logged)
+    return paths
+
+
+def summary(*arguments, ci=False):
+    return subprocess.run(
+        [sys.argv[1], *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**NOT_CI, **({"CI": "true"} if ci else {})},
+    )
+
+
+def last_line(*tests, listed=None, ci=False, suite="unit", again=()):
     """Exit code and last line of the summary over one log of these tests."""
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/check.json"
-        with open(path, "w", encoding="utf-8") as out:
-            out.writelines(json.dumps(test) + "\n" for test in tests)
-        arguments = [path]
+        arguments = write_logs(folder, suite, tests, again)
         if listed is not None:
             os.mkdir(f"{folder}/meson-info")
             for kind, of_kind in (("tests", listed), ("benchmarks", [])):
                 with open(f"{folder}/meson-info/intro-{kind}.json", "w", encoding="utf-8") as out:
                     json.dump(of_kind, out)
-            arguments = ["--all-of", folder, path]
-        done = subprocess.run(
-            [sys.argv[1], *arguments],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-            env={**NOT_CI, **({"CI": "true"} if ci else {})},
-        )
+            arguments = ["--all-of", folder, *arguments]
+        done = summary(*arguments, ci=ci)
         return done.returncode, done.stdout.splitlines()[-1]
+
+
+def unsteady(*tests, again):
+    """The lines that name what failed first and passed then."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = summary(*write_logs(folder, "scenario", tests, again)).stdout
+        return [line for line in text.splitlines() if line.startswith("unsteady: ")]
+
+
+def run_again(*tests, suite="scenario"):
+    """What ./check is told to try once more: suite and name of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = summary("--failed", *write_logs(folder, suite, tests, ())).stdout
+        return [line.partition(" ")[2] for line in text.splitlines()]
 
 
 GOOD = log("a:unit / good", "OK", "1..2", "ok 1 - x", "ok 2 y")
 SKIP = log("a:unit / some", "OK", "1..2", "ok 1 x", "# skip: needs root; use sudo", "ok 2 y # SKIP")
 NONE = log("a:unit / none", "SKIP", "1..0 # SKIP no browser: install one")
+FAILED = [log(f"a:scenario / {name}", "FAIL", "1..1", "not ok 1 x") for name in "abc"]
+MENDED = [log(f"a:scenario / {name}", "OK", "1..1", "ok 1 x") for name in "abc"]
 REAL = log("a:servers / real", "OK", "1..1", "ok 1 - x # SKIP set ANDIRON_PYROSCOPE to a real one")
 CASES = [
     ("each test point counts", (0, "2 passed, 0 failed, 0 skipped"), last_line(GOOD)),
@@ -93,6 +124,31 @@ CASES = [
             ],
         ),
     ),
+    ("what samples for real is tried again", ["scenario a", "scenario b"], run_again(*FAILED[:2])),
+    ("but not three of them", [], run_again(*FAILED)),
+    ("nor what computes", [], run_again(FAILED[0], suite="unit")),
+    (
+        "nor what crashed",
+        [],
+        run_again(log("a:scenario / a", "FAIL", "not ok 1 x", "# exit code -11, expected 0")),
+    ),
+    ("nor what passed", [], run_again(*MENDED)),
+    (
+        "what passes then has passed",
+        (0, "2 passed, 0 failed, 0 skipped"),
+        last_line(FAILED[0], MENDED[1], suite="scenario", again=MENDED[:1]),
+    ),
+    (
+        "what fails twice has failed",
+        (1, "0 passed, 1 failed, 0 skipped"),
+        last_line(FAILED[0], suite="scenario", again=FAILED[:1]),
+    ),
+    (
+        "each is tried for itself",
+        (1, "1 passed, 1 failed, 0 skipped"),
+        last_line(*FAILED[:2], suite="scenario", again=[MENDED[0], FAILED[1]]),
+    ),
+    ("it is named", 1, len(unsteady(FAILED[0], again=MENDED[:1]))),
 ]
 
 print(f"1..{len(CASES)}")
