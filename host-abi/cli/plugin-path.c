@@ -48,7 +48,8 @@ static void add_environment(struct list *list)
 		add(list, arena_str(&list->arena, str_cut(&rest, ':')).p);
 }
 
-struct registry *plugin_path_open(const struct texts *dirs, bool probe)
+static struct registry *open_registry(const struct texts *dirs,
+				      const struct andiron_plugin *const *given, bool probe)
 {
 	struct registry *registry = NULL;
 	struct list list = {.arena = ARENA_NULL};
@@ -57,8 +58,19 @@ struct registry *plugin_path_open(const struct texts *dirs, bool probe)
 		add_flag(&list, dirs->p[i]);
 	add_environment(&list);
 	add(&list, ANDIRON_PLUGIN_DIR);
-	if (list.failed || registry_new(list.dirs, NULL, probe, &registry) < 0)
+	if (list.failed || registry_new(list.dirs, given, probe, &registry) < 0)
 		fprintf(stderr, "andiron: out of memory\n");
 	arena_free(&list.arena);
 	return registry;
+}
+
+struct registry *plugin_path_open(const struct texts *dirs, bool probe)
+{
+	return open_registry(dirs, NULL, probe);
+}
+
+struct registry *plugin_path_open_with(const struct texts *dirs,
+				       const struct andiron_plugin *const *given)
+{
+	return open_registry(dirs, given, false);
 }

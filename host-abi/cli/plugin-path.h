@@ -9,6 +9,10 @@
  * only look. NULL, after a message, when memory is short. */
 struct registry *plugin_path_open(const struct texts *dirs, bool probe);
 
+/* The same for who runs components of its own: `given` as in registry.h. */
+struct registry *plugin_path_open_with(const struct texts *dirs,
+				       const struct andiron_plugin *const *given);
+
 /* The flag itself of a verb's table of options; the value is a struct texts. */
 #define PLUGIN_DIR_FLAG(type, member)                                                              \
 	{                                                                                          \

@@ -84,9 +84,9 @@ static int choose_outputs(struct record_request *q, struct error *err)
 	return r;
 }
 
-static int check_pid(void *context, pid_t pid, struct error *err)
+int record_check_pid(void *n_checked, pid_t pid, struct error *err)
 {
-	size_t *n = context;
+	size_t *n = n_checked;
 
 	(*n)++;
 	if (kill(pid, 0) < 0 && errno == ESRCH)
@@ -133,7 +133,7 @@ int record_check(struct record_request *q, struct error *err)
 		q->everything = true;
 	if (!q->command && q->duration_ns == 0)
 		q->duration_ns = DEFAULT_DURATION;
-	r = record_each_pid(q, check_pid, &n_pids, err);
+	r = record_each_pid(q, record_check_pid, &n_pids, err);
 	if (r < 0)
 		return r;
 	return choose_outputs(q, err);

@@ -33,6 +33,9 @@ int record_each_pid(const struct record_request *request,
 		    int (*fn)(void *context, pid_t pid, struct error *err), void *context,
 		    struct error *err);
 
+/* One of them: whether there is such a process. */
+int record_check_pid(void *n_checked, pid_t pid, struct error *err);
+
 /* The configuration; `command` is the process id of the command, 0 without one. 0 or a negative
  * errno with text. */
 int record_config(const struct record_request *request, pid_t command, struct buf *out,
