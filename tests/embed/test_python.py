@@ -101,25 +101,47 @@ def busy_thread():
         thread.join()
 
 
-def members(struct):
-    """Of a structure in embed.h."""
-    header = read(os.path.join(ROOT, "host-abi/include/andiron/embed.h"))
-    body = re.search(rf"^struct {struct} {{\n(.*?)^}};", header, re.M | re.S)[1]
+def members(struct, header="embed"):
+    """Of a structure in a header of the ABI."""
+    text = read(os.path.join(ROOT, f"host-abi/include/andiron/{header}.h"))
+    body = re.search(rf"^struct {struct} {{\n(.*?)^}};", text, re.M | re.S)[1]
     body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
     names = []
     for line in body.split(";"):
         function = re.search(r"\(\*(\w+)\)", line)
-        names += [function[1]] if function else re.findall(r"(\w+)(?=,|$)", line.strip())
+        names += [function[1]] if function else re.findall(r"(\w+)(?=,|\[|$)", line.strip())
     return names
 
 
-def go_members(struct):
-    """Of a structure that the binding for Go declares: nBytes is n_bytes."""
-    text = read(os.path.join(ROOT, "host-abi/bindings/go/library.go"))
+def go_members(struct, file="library"):
+    """Of a structure that the binding for Go declares: nBytes is n_bytes, FileID file_id."""
+    text = read(os.path.join(ROOT, f"host-abi/bindings/go/{file}.go"))
     names = re.findall(
         r"^\t(\w+) ", re.search(rf"^type {struct} struct {{\n(.*?)^}}", text, re.M | re.S)[1], re.M
     )
-    return [re.sub("[A-Z]", lambda m: "_" + m[0].lower(), name) for name in names]
+    capital = re.compile("[A-Z]+(?![a-z])|[A-Z]")
+    return [capital.sub(lambda m: "_" + m[0].lower(), name).lstrip("_") for name in names]
+
+
+# What the binding for Go calls the structures of other headers.
+GO_STRUCTS = {
+    ("abi", "targets"): {"str": "cStr"},
+    ("target", "targets"): {"label": "cLabel", "target": "cTarget", "targets": "cTargets"},
+    ("batch", "batch"): {
+        "string": "cStringRecord",
+        "column": "cColumn",
+        "segment": "cSegment",
+        "batch": "cBatch",
+        "profile_type": "ProfileType",
+        **{
+            name: name.capitalize()
+            for name in (
+                ["function", "line", "location", "mapping", "stack", "attribute", "link"]
+                + ["group", "row", "loss", "encoded"]
+            )
+        },
+    },
+}
 
 
 @case
@@ -128,6 +150,11 @@ def declarations():
     embed, profile_ = members("andiron_embed"), members("andiron_profile")
     assert embed == [name for name, _ in c.Embed._fields_] == go_members("cEmbed")
     assert profile_ == [name for name, _ in c.Finished._fields_] == go_members("cProfile")
+    for (header, file), structs in GO_STRUCTS.items():
+        for name, its in structs.items():
+            there = members(f"andiron_{name}", header)
+            here = go_members(its, file)
+            assert here == there, (name, here, there)
     project = read(os.path.join(ROOT, "host-abi/bindings/python/pyproject.toml"))
     assert f'version = "{andiron.version(HOW["library"])}"' in project
 
@@ -173,17 +200,17 @@ def refused_by(kind):
 
 @case
 def callbacks():
-    """batches come by callback; one that raises costs its profile, is reported and counted"""
+    """profiles come by callback; one that raises costs its profile, is reported and counted"""
     need_root()
-    batches, log, inside = [], [], []
+    profiles, log, inside = [], [], []
 
-    def take(batch):
-        batches.append(batch)
+    def take(p):
+        profiles.append(p)
         inside.append(json.loads(agent.ledger()))
         for function in (agent.close, agent.stop, lambda: agent.load(SILENT)):
             with refused(errno.EDEADLK, "callback"):
                 function()
-        if len(batches) == 1:
+        if len(profiles) == 1:
             sys.exit("the first")
 
     def line(level, component, text):
@@ -195,7 +222,7 @@ def callbacks():
             agent.on_profiles("mine", take)
             agent.load(SAMPLED % os.getpid())
             agent.start()
-            until(lambda: len(batches) > 1, "a second profile")
+            until(lambda: len(profiles) > 1, "a second profile")
             assert "andiron_" in agent.metrics()
             assert json.loads(agent.health()) and json.loads(agent.targets())
             agent.stop()
@@ -203,11 +230,11 @@ def callbacks():
     assert {level for level, _, _ in log} <= set(c.LEVELS) and log
     codes = [one.exc_value.code for one in raised]
     assert set(codes) == {"the first", errno.EDEADLK} and codes.count("the first") == 1, codes
-    counts = [batch.samples for batch in batches]
+    counts = [p.samples for p in profiles]
     assert ledger["dropped"] == {"embed.profiles.mine:refused": counts[0]}, ledger
     assert ledger["delivered"] == sum(counts[1:]) > 0, ledger
-    assert all(batch.name == "mine" and batch.start_ns < batch.end_ns for batch in batches)
-    assert b"busy_thread" not in batches[-1].data and gzip.decompress(batches[-1].data)
+    assert all(p.name == "mine" and p.start_ns < p.end_ns for p in profiles)
+    assert b"busy_thread" not in profiles[-1].data and gzip.decompress(profiles[-1].data)
     assert inside[0]["taken"] > 0
 
 
@@ -215,9 +242,9 @@ def callbacks():
 def configurations():
     """a bad configuration is refused in the library's words, and what runs goes on"""
     with andiron.Agent(**HOW) as agent:
-        agent.on_profiles("mine", lambda batch: None)
+        agent.on_profiles("mine", lambda p: None)
         with refused(errno.EEXIST, "mine"):
-            agent.on_profiles("mine", lambda batch: None)
+            agent.on_profiles("mine", lambda p: None)
         with refused(errno.EINVAL, "no configuration"):
             agent.start()
         with refused(errno.EINVAL, "my.alloy:2", 'no argument "sample_rat"'):
@@ -229,7 +256,7 @@ def configurations():
         with refused(errno.EINVAL, "discovery.proces"):
             agent.load('discovery.proces "typo" {}')
         with refused(errno.EBUSY):
-            agent.on_profiles("late", lambda batch: None)
+            agent.on_profiles("late", lambda p: None)
         agent.load('embed.profiles "mine" {}')
         with refused(errno.ETIMEDOUT, "deadline") as late:
             agent.stop(deadline=1e-9)
@@ -247,7 +274,7 @@ def configurations():
 
 def one_round(text=SILENT, **how):
     with andiron.Agent(**how, **HOW) as agent:
-        agent.on_profiles("mine", lambda batch: None)
+        agent.on_profiles("mine", lambda p: None)
         agent.load(text)
         agent.start()
         agent.load(text)
@@ -325,7 +352,7 @@ def forgotten():
     need_root()
     program = f"""import andiron, os
 agent = andiron.Agent(log=lambda *line: None, log_level="debug", **{HOW!r})
-agent.on_profiles("mine", lambda batch: None)
+agent.on_profiles("mine", lambda p: None)
 agent.load({SAMPLED!r} % os.getpid())
 agent.start()
 print("ends")

@@ -87,9 +87,12 @@ type Agent struct {
 
 // What the number means that a callback gets.
 type callback struct {
-	agent *Agent
-	take  func(Profile) error
-	log   func(Level, string, string)
+	agent   *Agent
+	name    string // of the consumer
+	take    func(Profile) error
+	batch   func(*Batch) error
+	targets func(Targets)
+	log     func(Level, string, string)
 }
 
 var callbacks struct {
@@ -211,17 +214,37 @@ func (a *Agent) call(function func(text **byte) int32) (string, error) {
 // time. If it returns an error or panics, the profile is dropped, its samples are counted as
 // refused, and Options.Report is told. Before Start.
 func (a *Agent) OnProfiles(name string, take func(Profile) error) error {
+	return a.consume(name, callback{take: take}, take == nil, func(raw *byte, key uintptr, text **byte) int32 {
+		return a.lib.onProfiles(a.pointer, raw, formPprof, opened.profilesFn, key, text)
+	})
+}
+
+// OnBatches is OnProfiles for profiles that are not encoded: all that was sampled in an interval,
+// with the labels of every target. No copy is made.
+func (a *Agent) OnBatches(name string, take func(*Batch) error) error {
+	return a.consume(name, callback{batch: take}, take == nil, func(raw *byte, key uintptr, text **byte) int32 {
+		return a.lib.onProfiles(a.pointer, raw, formBatch, opened.profilesFn, key, text)
+	})
+}
+
+// OnTargets has take called for each change of what `embed.targets "NAME"` refers to. It must not
+// block: the agent does nothing else meanwhile. Before Start.
+func (a *Agent) OnTargets(name string, take func(Targets)) error {
+	return a.consume(name, callback{name: name, targets: take}, take == nil, func(raw *byte, key uintptr, text **byte) int32 {
+		return a.lib.onTargets(a.pointer, raw, opened.targetsFn, key, text)
+	})
+}
+
+func (a *Agent) consume(name string, c callback, missing bool,
+	register func(name *byte, key uintptr, text **byte) int32) error {
 	raw, err := cString(name, "name")
 	if err != nil {
 		return err
 	}
-	if take == nil {
+	if missing {
 		return &Error{syscall.EINVAL, "no function"}
 	}
-	_, err = a.call(func(text **byte) int32 {
-		key := a.register(callback{take: take})
-		return a.lib.onProfiles(a.pointer, raw, formPprof, opened.profilesFn, key, text)
-	})
+	_, err = a.call(func(text **byte) int32 { return register(raw, a.register(c), text) })
 	return err
 }
 
@@ -329,6 +352,9 @@ func (a *Agent) reported(err error) {
 func profileFinished(key uintptr, p *cProfile) int32 {
 	c := callbackOf(key)
 	if c.agent.guarded(func() error {
+		if p.form == formBatch {
+			return c.takeBatch(p)
+		}
 		return c.take(Profile{
 			Name:    goString(p.name),
 			Data:    append([]byte(nil), unsafe.Slice(p.bytes, p.nBytes)...),

@@ -3,7 +3,7 @@
 // libandiron.so.1 as purego sees it, and its failures as errors.
 //
 // The structures are those of andiron/embed.h, member by member; tests/embed compares them with the
-// header. A callback of purego is never freed, so the process has two, whose context is a number:
+// header. A callback of purego is never freed, so the process has three, whose context is a number:
 // the key of the agent or consumer that is meant.
 
 package andiron
@@ -20,6 +20,7 @@ import (
 
 const (
 	soname    = "libandiron.so.1"
+	formBatch = 1
 	formPprof = 2
 )
 
@@ -41,7 +42,7 @@ type cProfile struct {
 	size    uint32
 	form    uint32
 	name    *byte
-	batch   unsafe.Pointer
+	batch   *cBatch
 	bytes   *byte
 	nBytes  uint64
 	samples uint64
@@ -57,6 +58,7 @@ type library struct {
 	open       func(how *cEmbed, ret *unsafe.Pointer, text **byte) int32
 	close      func(a unsafe.Pointer) int32
 	onProfiles func(a unsafe.Pointer, name *byte, form uint32, fn, context uintptr, text **byte) int32
+	onTargets  func(a unsafe.Pointer, name *byte, fn, context uintptr, text **byte) int32
 	load       func(a unsafe.Pointer, name, config *byte, n uint64, text **byte) int32
 	loadFile   func(a unsafe.Pointer, path *byte, text **byte) int32
 	start      func(a unsafe.Pointer, text **byte) int32
@@ -76,8 +78,10 @@ func (e *Error) Unwrap() error { return e.Errno }
 
 var opened struct {
 	sync.Mutex
-	libraries             map[string]*library
-	profilesFn, loggingFn uintptr
+	libraries  map[string]*library
+	profilesFn uintptr
+	targetsFn  uintptr
+	loggingFn  uintptr
 }
 
 // The library at that path, or where the system's loader finds it. It is never unloaded.
@@ -101,6 +105,7 @@ func libraryAt(path string) (lib *library, err error) {
 	if opened.libraries == nil {
 		opened.libraries = map[string]*library{}
 		opened.profilesFn = purego.NewCallback(profileFinished)
+		opened.targetsFn = purego.NewCallback(targetsChanged)
 		opened.loggingFn = purego.NewCallback(lineLogged)
 	}
 	opened.libraries[path] = lib
@@ -111,7 +116,7 @@ func functionsOf(handle uintptr) (*library, error) {
 	lib := &library{}
 	for name, function := range map[string]any{
 		"version": &lib.version, "open": &lib.open, "close": &lib.close,
-		"on_profiles": &lib.onProfiles, "load": &lib.load, "load_file": &lib.loadFile,
+		"on_profiles": &lib.onProfiles, "on_targets": &lib.onTargets, "load": &lib.load, "load_file": &lib.loadFile,
 		"start": &lib.start, "stop": &lib.stop, "read": &lib.read, "text_free": &lib.textFree,
 	} {
 		address, err := purego.Dlsym(handle, "andiron_"+name)

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,20 @@ const (
   collect_interval = "1s"
 }
 embed.profiles "mine" {}
+`
+	pushed = `pyroscope.ebpf "e" {
+  forward_to       = [embed.profiles.bad.receiver, embed.profiles.columns.receiver]
+  targets_only     = true
+  targets          = [{"__process_pid__" = "%d", "service_name" = "pushed", "color" = "red"}]
+  sample_rate      = 499
+  collect_interval = "1s"
+}
+embed.profiles "columns" {}
+embed.profiles "bad" {}
+`
+	listed = `embed.targets "list" {
+  targets = [{"__address__" = "a", "color" = "red"}%s]
+}
 `
 )
 
@@ -251,6 +266,139 @@ func sample(pid int) {
 	}
 }
 
+// What a batch says is kept by value; after the call there is nothing to be read.
+type read struct {
+	batch         *andiron.Batch
+	samples, rows uint64
+	names         map[string]bool
+	labels        map[string]string
+	seconds       float64
+	name          string // of the last row's profile type
+}
+
+func readBatch(b *andiron.Batch) *read {
+	r := &read{batch: b, samples: b.Samples, names: map[string]bool{}, labels: map[string]string{}}
+	r.seconds = b.End.Sub(b.Start).Seconds()
+	for i := range b.Count(andiron.Groups) {
+		g := b.Group(i)
+		for _, label := range b.AttributesOf(g.LabelStart, g.NLabels) {
+			r.labels[b.String(label.Key)] = b.String(uint32(label.Value))
+		}
+		for n := range g.NRows {
+			row := b.Row(g.RowStart + n)
+			r.rows += row.Samples
+			r.name = b.String(b.Type(row.Type).Name)
+			for _, frame := range b.FramesOf(b.Stack(row.Stack)) {
+				l := b.Location(frame)
+				for k := range l.NLines {
+					f := b.Function(b.Line(l.LineStart + k).Function)
+					r.names[b.String(f.Name)] = true
+				}
+			}
+		}
+	}
+	expect(b.Function(1<<31) == andiron.Function{} && b.String(1<<31) == "" &&
+		b.AttributesOf(1<<31, 9) == nil && len(b.FramesOf(andiron.Stack{Length: 1<<32 - 1})) < 1<<24 &&
+		b.Count(1<<20) == 0 && b.Data(andiron.Encoded{Offset: 1 << 60, Length: 8}) == nil, "out of bounds")
+	return r
+}
+
+// Two consumers of the same batches, one of which panics.
+func columns() {
+	worker := exec.Command(os.Getenv("WORKLOAD"), "60")
+	expectNil(worker.Start())
+	defer worker.Wait()
+	defer worker.Process.Kill()
+	leavesNothing(func() { readColumns(worker.Process.Pid) })
+}
+
+func readColumns(pid int) {
+	var lock sync.Mutex
+	var batches []*read
+	o := options()
+	o.Report = func(error) {}
+	a := open(o)
+	defer a.Close()
+	expectNil(a.OnBatches("columns", func(b *andiron.Batch) error {
+		r := readBatch(b)
+		lock.Lock()
+		defer lock.Unlock()
+		batches = append(batches, r)
+		return nil
+	}))
+	expectNil(a.OnBatches("bad", func(b *andiron.Batch) error { panic("bad") }))
+	expectRefused(a.OnBatches("columns", func(*andiron.Batch) error { return nil }), syscall.EEXIST)
+	expectRefused(a.OnBatches("nil", nil), syscall.EINVAL)
+	must(a.Load("pushed", fmt.Sprintf(pushed, pid)))
+	expectNil(a.Start())
+	until("two batches with samples", func() bool {
+		lock.Lock()
+		defer lock.Unlock()
+		return len(batches) > 1 && batches[len(batches)-1].samples > 0
+	})
+	expectNil(a.Stop(10 * time.Second))
+	var samples uint64
+	for _, r := range batches {
+		samples += r.samples
+		expect(r.rows == r.samples && r.seconds > 0, "%+v", r)
+		expect(r.batch.Count(andiron.Rows) == 0 && r.batch.String(1) == "", "it can still be read")
+	}
+	last := batches[len(batches)-1]
+	expect(last.names["workload_70"] && last.name == "process_cpu", "%+v", last)
+	expect(last.labels["color"] == "red" && last.labels["service_name"] == "pushed" &&
+		last.labels["__process_executable_name"] == "workload", "%v", last.labels)
+	l := ledgerOf(a)
+	expect(l.Writers["embed.profiles.columns"].Delivered == samples && samples > 0 &&
+		l.Writers["embed.profiles.bad"].Delivered == 0 &&
+		l.Writers["embed.profiles.bad"].Dropped["embed.profiles.bad:refused"] == samples, "%+v", l)
+}
+
+// Targets that are known, one more, and gone again; a callback that panics ends nothing.
+func targets() {
+	var lock sync.Mutex
+	held := map[uint64]string{}
+	names := func() string {
+		lock.Lock()
+		defer lock.Unlock()
+		var all []string
+		for _, address := range held {
+			all = append(all, address)
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	o := options()
+	o.Report = func(error) {}
+	a := open(o)
+	defer a.Close()
+	expectNil(a.OnTargets("list", func(t andiron.Targets) {
+		lock.Lock()
+		defer lock.Unlock()
+		if t.Snapshot {
+			clear(held)
+		}
+		for _, row := range t.Rows {
+			held[row.Row] = row.Labels["__address__"] + row.Labels["color"]
+		}
+		for _, row := range t.Removed {
+			delete(held, row)
+		}
+		if t.Name != "list" {
+			held[0] = t.Name
+		}
+		panic("each time")
+	}))
+	expectRefused(a.OnTargets("nil", nil), syscall.EINVAL)
+	must(a.Load("", fmt.Sprintf(listed, "")))
+	expectNil(a.Start())
+	until("that the target came", func() bool { return names() == "ared" })
+	must(a.Load("", fmt.Sprintf(listed, `, {"__address__" = "b"}`)))
+	until("that the second came", func() bool { return names() == "ared b" })
+	must(a.Load("", fmt.Sprintf(listed, "")))
+	until("that it is gone", func() bool { return names() == "ared" })
+	expectNil(a.Close())
+}
+
 func example() {
 	command := exec.Command(os.Getenv("EXAMPLE"), "1.5", "itself")
 	command.Env = append(os.Environ(), "ANDIRON_LIBRARY="+os.Getenv("TEST_LIBRARY"),
@@ -372,6 +520,8 @@ func main() {
 		root    bool
 	}{
 		{"profiles of a program and of Go itself; callbacks may panic and fail", samples, true},
+		{"batches come as columns, and cannot be read later", columns, true},
+		{"targets come and go by callback", targets, false},
 		{"the example profiles itself", example, true},
 		{"a bad configuration is refused in the library's words", configurations, false},
 		{"some dozens of agents leave no thread and no descriptor", manyRounds, false},

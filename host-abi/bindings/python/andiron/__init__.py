@@ -8,8 +8,8 @@ with andiron.Profile(pid=1234) as p:
 p.write("x.pb.gz")
 """
 
-from .agent import Agent, Batch
+from .agent import Agent, FinishedProfile
 from .library import DeadlineError, Error, version
 from .profile import Profile
 
-__all__ = ["Agent", "Batch", "DeadlineError", "Error", "Profile", "version"]
+__all__ = ["Agent", "DeadlineError", "Error", "FinishedProfile", "Profile", "version"]

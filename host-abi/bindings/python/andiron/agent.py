@@ -24,8 +24,8 @@ LONGEST_NS = 10**9 * 86400 * 365  # of a deadline
 
 
 @dataclasses.dataclass(frozen=True)
-class Batch:
-    """A finished profile of one interval."""
+class FinishedProfile:
+    """What was sampled in one interval, encoded."""
 
     name: str  # of the consumer
     data: bytes  # pprof, gzip
@@ -159,7 +159,7 @@ class Agent:
         weakref.finalize(self, _close_forgotten, self._handle).atexit = False
 
     def on_profiles(self, name, take):
-        """Has take(batch) called for each profile that `embed.profiles "NAME"` gets, by a thread
+        """Has take(profile) called for each profile that `embed.profiles "NAME"` gets, by a thread
         of andiron, one call at a time. If it raises, the profile is dropped, its samples are
         counted as refused, and threading.excepthook is told. Before start()."""
 
@@ -167,7 +167,7 @@ class Agent:
             raise TypeError("take is no function")
 
         def taken(_, profile):
-            return _guarded(lambda: take(_batch(profile.contents)))
+            return _guarded(lambda: take(_finished(profile.contents)))
 
         function = c.PROFILE_FN(taken)
         self._handle.functions.append(function)
@@ -238,8 +238,8 @@ def _log_function(log):
     return logged
 
 
-def _batch(profile):
-    return Batch(
+def _finished(profile):
+    return FinishedProfile(
         profile.name.decode(),
         ctypes.string_at(profile.bytes, profile.n_bytes),
         profile.samples,
