@@ -11,6 +11,7 @@
 #include "base/index.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,24 +269,36 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 	return n ? batch_add_attributes(m->b, attributes, n) : 0;
 }
 
-/* The program that all processes of a group's rows run; empty: they run several, or it is not
- * known. The group's rows begin with this one. */
-static struct str exe_of_group(const struct rows *rows, const struct row *first)
+/* What all processes of a group's rows have in common, for writers. */
+struct common {
+	struct str exe, container;
+	char pid[16];
+};
+
+/* Of the rows from this one on. Empty is what differs, or is not known of one. */
+static struct common common_of_group(const struct rows *rows, const struct row *first)
 {
 	const struct row *end = rows->list.p + rows->list.n;
-	struct str exe = STR_NULL;
+	struct common all = {
+		.exe = first->process->maps ? first->process->maps->exe : STR_NULL,
+		.container = str_of(first->process->container),
+	};
 
-	for (const struct row *row = first;
+	snprintf(all.pid, sizeof(all.pid), "%" PRIu32, first->process->key.tgid);
+	for (const struct row *row = first + 1;
 	     row < end && row->match->fingerprint == first->match->fingerprint; row++) {
-		const struct mapset *maps = row->process->maps;
+		const struct process *p = row->process;
 
-		if (row > first && row->process == row[-1].process)
+		if (p == row[-1].process)
 			continue;
-		if (!maps || !maps->exe.n || (exe.n && !str_eq(exe, maps->exe)))
-			return STR_NULL;
-		exe = maps->exe;
+		if (!p->maps || !str_eq(all.exe, p->maps->exe))
+			all.exe = STR_NULL;
+		if (!str_is(all.container, p->container))
+			all.container = STR_NULL;
+		if (p->key.tgid != first->process->key.tgid)
+			all.pid[0] = '\0';
 	}
-	return exe;
+	return all;
 }
 
 /* Adds a label where its name belongs, unless there is one of that name. */
@@ -302,23 +315,27 @@ static void insert_label(struct target_label *labels, uint32_t *n, struct target
 	++*n;
 }
 
-/* The target's labels, and which program it runs, for writers. False when the batch cannot go on.
- */
-static bool begin_group(struct making *m, const struct match *match, struct str exe)
+/* The target's labels, and what its processes have in common. False when the batch cannot go on. */
+static bool begin_group(struct making *m, const struct match *match, const struct common *common)
 {
-	struct target_label *labels = calloc(match->n_labels + 3u, sizeof(*labels));
-	uint32_t *indices = calloc(match->n_labels + 3u, sizeof(*indices));
-	uint32_t group = INDEX_NONE, n = (uint32_t)match->n_labels;
+	struct str exe = common->exe;
 	size_t slash = str_rfind(exe, '/');
+	const struct target_label known[] = {
+		{STR("__container_id__"), common->container},
+		{STR("__process_executable_name"), slash < exe.n ? str_skip(exe, slash + 1) : exe},
+		{STR("__process_executable_path"), exe},
+		{STR("__process_pid__"), str_of(common->pid)},
+	};
+	const size_t n_known = sizeof(known) / sizeof(known[0]);
+	struct target_label *labels = calloc(match->n_labels + n_known, sizeof(*labels));
+	uint32_t *indices = calloc(match->n_labels + n_known, sizeof(*indices));
+	uint32_t group = INDEX_NONE, n = (uint32_t)match->n_labels;
 
 	for (uint32_t i = 0; labels && i < n; i++)
 		labels[i] = match->labels[i];
 	if (labels && indices) {
-		insert_label(labels, &n,
-			     (struct target_label){STR("__process_executable_name"),
-						   slash < exe.n ? str_skip(exe, slash + 1) : exe});
-		insert_label(labels, &n,
-			     (struct target_label){STR("__process_executable_path"), exe});
+		for (size_t i = 0; i < n_known; i++)
+			insert_label(labels, &n, known[i]);
 		for (uint32_t i = 0; i < n; i++)
 			indices[i] = batch_add_str_attribute(m->b, labels[i].name, labels[i].value);
 		group = batch_group_begin(m->b, indices, n);
@@ -383,9 +400,12 @@ int rows_to_batch(struct rows *rows, const struct rows_options *options,
 	m.type = add_type(&m);
 	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
 	vec_each (&rows->list, row) {
-		if ((!match || row->match->fingerprint != match->fingerprint) &&
-		    !begin_group(&m, row->match, exe_of_group(rows, row)))
-			break;
+		if (!match || row->match->fingerprint != match->fingerprint) {
+			struct common common = common_of_group(rows, row);
+
+			if (!begin_group(&m, row->match, &common))
+				break;
+		}
 		match = row->match;
 		if (!add_row(&m, row))
 			break;

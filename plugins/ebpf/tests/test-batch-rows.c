@@ -57,7 +57,7 @@ static int no_file(void *context, const struct maps_line *line, char *reopen, si
 
 static void init(struct fixture *f)
 {
-	*f = (struct fixture){.process = {.key = {.tgid = 42}, .comm = "prog"}};
+	*f = (struct fixture){.process = {.key = {.tgid = 42}, .comm = "prog", .container = "a1"}};
 	f->process.maps = mapset_parse(STR("1000-2000 r-xp 0 0:0 0 [vdso]\n"), NULL, no_file, NULL);
 	f->objects = (struct andiron_extension){&service, &f->references};
 	f->options = (struct rows_options){
@@ -301,25 +301,25 @@ static void expect_frame(const struct batch_view *v, uint32_t frame, uint32_t ki
 		expect_eq(batch_function(v, at.function).file != 0, function[1] == 'T');
 }
 
+static struct andiron_attribute label_at(const struct batch_view *v, uint32_t group, uint32_t i)
+{
+	return batch_attribute_at(v, batch_group(v, group).label_start + i);
+}
+
 /* The value of a group's label; empty: it has none. */
 static struct str label_of(const struct batch_view *v, uint32_t group, const char *name)
 {
-	struct andiron_group g = batch_group(v, group);
-
-	for (uint32_t i = 0; i < g.n_labels; i++) {
-		struct andiron_attribute a = batch_attribute_at(v, g.label_start + i);
-
-		if (str_is(batch_str(v, a.key), name))
-			return batch_str(v, (uint32_t)a.value);
-	}
+	for (uint32_t i = 0; i < batch_group(v, group).n_labels; i++)
+		if (str_is(batch_str(v, label_at(v, group, i).key), name))
+			return batch_str(v, (uint32_t)label_at(v, group, i).value);
 	return STR_NULL;
 }
 
-/* A target whose processes all run one program says which; not where they run several. */
-TEST(groups_say_their_program)
+/* What all processes of a target have in common, its group says; not what they differ in. */
+TEST(groups_say_what_their_processes_have_in_common)
 {
 	struct mapset other = {.exe = STR("/bin/sh")};
-	struct process shell = {.key = {.tgid = 43}, .maps = &other};
+	struct process shell = {.key = {.tgid = 43}, .maps = &other, .container = "b2"};
 	const struct andiron_batch *batch;
 	struct batch_view v;
 	struct fixture f;
@@ -329,16 +329,15 @@ TEST(groups_say_their_program)
 		f.process.maps->exe = STR("/usr/bin/python3.11");
 		if (mixed)
 			f.rows.list.p[2].process = &shell; /* as the first one's target */
-		expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
-		expect_eq(batch_view_init(&v, batch), 0);
+		expect_eq(rows_to_batch(&f.rows, &f.options, &batch) ?: batch_view_init(&v, batch),
+			  0);
 		expect_str(label_of(&v, 0, "__process_executable_name"), mixed ? "" : "python3.11");
 		expect_str(label_of(&v, 1, "__process_executable_path"), "/usr/bin/python3.11");
-		for (uint32_t i = 1; i < batch_group(&v, 1).n_labels; i++) {
-			uint32_t at = batch_group(&v, 1).label_start + i;
-
-			expect(str_cmp(batch_str(&v, batch_attribute_at(&v, at - 1).key),
-				       batch_str(&v, batch_attribute_at(&v, at).key)) < 0);
-		}
+		expect_str(label_of(&v, 0, "__container_id__"), mixed ? "" : "a1");
+		expect_str(label_of(&v, 1, "__process_pid__"), "42");
+		for (uint32_t i = 1; i < batch_group(&v, 1).n_labels; i++)
+			expect(str_cmp(batch_str(&v, label_at(&v, 1, i - 1).key),
+				       batch_str(&v, label_at(&v, 1, i).key)) < 0);
 		batch_release(batch);
 		fini(&f);
 	}
