@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Collector is an OpenTelemetry Collector for tests, of the parts that profiles
-// pass through in a cluster: the otlp receiver, the k8sattributes processor, and an
-// exporter that keeps what arrived. It is run as any Collector is:
+// pass through in a cluster: the otlp receiver and andiron's, the k8sattributes processor, and
+// an exporter that keeps what arrived. It is run as any Collector is:
 //
 //	collector --config=FILE --feature-gates=service.profilesSupport
 //
-// Everything but the exporter is OpenTelemetry's own, as pinned in go.mod.
+// Everything but the exporter and andiron's receiver is OpenTelemetry's own, as pinned in go.mod.
+// That receiver loads libandiron where a configuration has it, and nothing otherwise.
 package main
 
 import (
 	"log"
+
+	andironreceiver "andiron/host-abi/agents/collector"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor"
 	"go.opentelemetry.io/collector/component"
@@ -25,9 +28,10 @@ import (
 )
 
 func parts() (otelcol.Factories, error) {
-	kept, attributes, otlp := newJournalFactory(), k8sattributesprocessor.NewFactory(), otlpreceiver.NewFactory()
+	kept, attributes := newJournalFactory(), k8sattributesprocessor.NewFactory()
+	otlp, andiron := otlpreceiver.NewFactory(), andironreceiver.NewFactory()
 	return otelcol.Factories{
-		Receivers:  map[component.Type]receiver.Factory{otlp.Type(): otlp},
+		Receivers:  map[component.Type]receiver.Factory{otlp.Type(): otlp, andiron.Type(): andiron},
 		Processors: map[component.Type]processor.Factory{attributes.Type(): attributes},
 		Exporters:  map[component.Type]exporter.Factory{kept.Type(): kept},
 		Telemetry:  otelconftelemetry.NewFactory(),
