@@ -31,6 +31,7 @@ LIBRARIES = {
     "demangle.h": "libiberty",
     "yaml.h": "yaml",
     "microhttpd.h": "microhttpd",
+    "collectd": "collectd",
     "andiron": "host-abi/include",
 }
 # Where headers are looked for: source_include of meson.build, and bpf/ for the kernel programs.
