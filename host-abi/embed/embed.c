@@ -108,8 +108,8 @@ static int end_run(struct andiron *a, struct embed_job *job)
 	if (a->stage != EMBED_RUNNING)
 		return 0;
 	if (*deadline_ns > 0)
-		a->host->options.drain_ns =
-			*deadline_ns < LONGEST_DRAIN_NS ? *deadline_ns : LONGEST_DRAIN_NS;
+		a->host->options.drain_ns = *deadline_ns < LONGEST_DRAIN_NS ? *deadline_ns
+									    : LONGEST_DRAIN_NS;
 	host_stop(a->host);
 	if (*deadline_ns <= 0)
 		host_stop(a->host);
@@ -432,7 +432,7 @@ int32_t andiron_stop(struct andiron *a, int64_t deadline_ns, char **ret_text)
 
 /* --- What it says of itself --- */
 
-static int read_state(struct andiron *a, struct embed_job *job)
+static int write_state(struct andiron *a, struct embed_job *job)
 {
 	switch (*(const uint32_t *)job->arg) {
 	case ANDIRON_READ_METRICS:
@@ -446,6 +446,18 @@ static int read_state(struct andiron *a, struct embed_job *job)
 	default:
 		return -EINVAL;
 	}
+}
+
+/* What was written before a failure is no answer, and must not be taken for its reason. */
+static int read_state(struct andiron *a, struct embed_job *job)
+{
+	int r = write_state(a, job);
+
+	if (r < 0)
+		buf_clear(&job->text);
+	if (r == -EBUSY)
+		buf_str_append(&job->text, STR("a component cannot answer now: ask again"));
+	return r;
 }
 
 int32_t andiron_read(struct andiron *a, uint32_t what, char **ret_text)

@@ -4,6 +4,7 @@
 
 #include "abi/batch-build.h"
 
+#include <andiron/target-processes.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -133,6 +134,19 @@ static void stop(void *self)
 {
 }
 
+static int32_t busy(void *self, const struct andiron_target_processes_sink *sink)
+{
+	return -EBUSY;
+}
+
+static const void *extension(void *self, const char *id)
+{
+	static const struct andiron_target_processes table = {.size = sizeof(table), .each = busy};
+
+	return &table;
+}
+
+static const char *const offers[] = {ANDIRON_TARGET_PROCESSES_ID, NULL};
 static const struct andiron_option options[] = {
 	{.name = "forward_to",
 	 .type = ANDIRON_TYPE_RECEIVERS,
@@ -146,6 +160,8 @@ static const struct andiron_component producer = {
 	.name = "test.producer",
 	.summary = "Sends one batch.",
 	.options = &producer_options,
+	.offers = offers,
+	.extension = extension,
 	.create = create,
 	.start = start,
 	.drain = drain,

@@ -187,8 +187,8 @@ TEST(profiles_are_relabeled_on_the_way)
 	on_profiles("a", ANDIRON_FORM_BATCH, &t);
 	load("test.producer \"p\" { forward_to = [pyroscope.relabel.r.receiver] }\n"
 	     "pyroscope.relabel \"r\" {\n  forward_to = [embed.profiles.a.receiver]\n"
-	     "  rule {\n    target_label = \"cluster\"\n    replacement = \"c1\"\n  }\n}\n"
-	     END("a"));
+	     "  rule {\n    target_label = \"cluster\"\n    replacement = \"c1\"\n  }\n}\n" END(
+		     "a"));
 	start();
 	stop();
 	expect_eq(t.n, 1);
@@ -314,6 +314,24 @@ TEST(errors_are_texts_that_say_what_to_do)
 	expect_eq(lib.start(opened, &why), -EALREADY);
 	expect_text(why, "started before");
 	expect_eq(lib.read(opened, 99, &why), -EINVAL);
+	close_it();
+	free(t.bytes);
+}
+
+/* A component that cannot answer now is the reason that is given, and no piece of an answer. */
+TEST(a_failed_read_says_why)
+{
+	struct taken t = {0};
+	char *text = NULL;
+
+	opened = agent_open();
+	on_profiles("a", ANDIRON_FORM_PPROF, &t);
+	load(TO("a") END("a"));
+	start();
+	expect_eq(lib.read(opened, ANDIRON_READ_TARGETS, &text), -EBUSY);
+	expect_str(str_of(text), "a component cannot answer now: ask again");
+	lib.text_free(text);
+	stop();
 	close_it();
 	free(t.bytes);
 }
