@@ -2,8 +2,11 @@
 /* See kernel-support.h. */
 #include "ebpf/kernel/kernel-support.h"
 
+#include "proc/privileges.h"
+
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -36,18 +39,38 @@ int kernel_support_check(struct error *err)
 	return 0;
 }
 
+/* CAP_SYS_ADMIN has both of the others in it. */
+static int explain_refusal(struct error *err, int code, const char *release)
+{
+	uint64_t held = privileges_held();
+	bool all = held & PRIVILEGE(CAP_SYS_ADMIN);
+	bool bpf = all || held & PRIVILEGE(CAP_BPF), perfmon = all || held & PRIVILEGE(CAP_PERFMON);
+
+	if (bpf && perfmon)
+		return error_set(err, code,
+				 "the kernel (%s) does not let this process load BPF programs, "
+				 "though it has CAP_BPF and CAP_PERFMON: lockdown or a security "
+				 "module forbids it, or the process is in a user namespace of its "
+				 "own; andiron doctor says which",
+				 release);
+	return error_set(
+		err, code,
+		"the kernel (%s) does not let this process load BPF programs: it lacks "
+		"%s%s%s; run as root, or give what is missing to the container or unit, or "
+		"to the program (setcap %s%s%s+ep FILE), or let an agent of this machine "
+		"profile it",
+		release, bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ",
+		perfmon ? "" : "CAP_PERFMON", bpf ? "" : "cap_bpf", bpf || perfmon ? "" : ",",
+		perfmon ? "" : "cap_perfmon");
+}
+
 int kernel_support_explain(struct error *err, int code)
 {
 	struct utsname name = {.release = "?"};
 
 	uname(&name);
 	if (code == -EPERM || code == -EACCES)
-		return error_set(err, code,
-				 "the kernel (%s) does not let this process load BPF "
-				 "programs: CAP_BPF and CAP_PERFMON are missing, or "
-				 "lockdown forbids it; run as root, or give the "
-				 "capabilities to the container or unit",
-				 name.release);
+		return explain_refusal(err, code, name.release);
 	if (code == -ENOMEM)
 		return error_set(err, code,
 				 "no memory for the sampler's BPF maps; raise the "
