@@ -7,21 +7,18 @@
  * what it refuses keeps collectd from starting; the instance that runs is opened by the second. CPU
  * time is dispatched when a batch comes, at the time at which that ends: a rate read at collectd's
  * own times would rise and fall, since its interval is another than the sampler's. */
-#include "agents/collectd/cpu-usage.h"
-#include "agents/collectd/own-cost.h"
 #include "agents/collectd/settings.h"
 #include "agents/collectd/values.h"
+#include "agents/kit/cpu-usage.h"
+#include "agents/kit/own-cost.h"
+#include "agents/kit/profiler.h"
 #include "base/buf.h"
 #include "base/clock.h"
 
-#include <andiron/embed.h>
 #include <collectd/core/daemon/plugin.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-
-/* The name by which a configuration hands profiles over: embed.profiles "collectd". */
-#define CONSUMER "collectd"
 
 /* collectd's callbacks have no argument that could carry this. */
 static struct {
@@ -80,40 +77,6 @@ static int32_t on_profile(void *context, const struct andiron_profile *profile)
 
 /* --- An instance --- */
 
-/* All of this machine once in collectd's interval: a unit of systemd is a service, and so are all
- * processes of one name that belong to none. */
-#define BUILT_IN                                                                                   \
-	"discovery.process \"all\" {}\n"                                                           \
-	"discovery.relabel \"all\" {\n"                                                            \
-	"  targets = discovery.process.all.targets\n"                                              \
-	"  rule {\n"                                                                               \
-	"    source_labels = [\"__meta_process_comm\"]\n"                                          \
-	"    target_label  = \"service_name\"\n"                                                   \
-	"  }\n"                                                                                    \
-	"  rule {\n"                                                                               \
-	"    source_labels = [\"__meta_process_systemd_unit\"]\n"                                  \
-	"    regex         = \"(.+)\"\n"                                                           \
-	"    target_label  = \"service_name\"\n"                                                   \
-	"  }\n"                                                                                    \
-	"}\n"                                                                                      \
-	"pyroscope.ebpf \"all\" {\n"                                                               \
-	"  targets          = discovery.relabel.all.output\n"                                      \
-	"  targets_only     = false\n"                                                             \
-	"  default_target   = {\"service_name\" = \"other\"}\n"                                    \
-	"  forward_to       = [embed.profiles." CONSUMER ".receiver]\n"                            \
-	"  collect_interval = \"%lldms\"\n"                                                        \
-	"}\n"                                                                                      \
-	"embed.profiles \"" CONSUMER "\" {}\n"
-
-static int load_built_in(struct andiron *a, char **ret_text)
-{
-	uint64_t ms = CDTIME_T_TO_MS(plugin_get_interval());
-	char text[sizeof(BUILT_IN) + 20];
-	int n = snprintf(text, sizeof(text), BUILT_IN, (long long)(ms < 1000 ? 1000 : ms));
-
-	return andiron_load(a, "the built-in configuration", text, (uint64_t)n, ret_text);
-}
-
 /* The folders, apart by ":"; NULL where there are none, or memory is short. */
 static char *join(const settings_texts *folders)
 {
@@ -124,30 +87,26 @@ static char *join(const settings_texts *folders)
 	return b.n > 0 ? buf_take(&b) : NULL;
 }
 
-/* Opens an instance and loads the configuration: 0, or a negative errno, and a text either way. */
+/* 0, or a negative errno, and a text either way. */
 static int open_loaded(struct andiron **ret, char **ret_text)
 {
 	const struct settings *s = &module.settings;
 	char *folders = join(&s->plugin_dirs);
-	/* The built-in configuration needs no names of functions. */
-	struct andiron_embed how = {
-		.size = sizeof(how),
-		.log_level = s->log_level,
-		.plugin_dirs = folders,
-		.worker = s->config || s->worker ? s->worker : "",
-		.queue_bytes = (uint64_t)s->queue_megabytes << 20,
-		.workers = s->workers,
-		.log = on_log,
+	const struct profiler_options options = {
+		.consumer = "collectd",
+		.config = s->config,
+		.interval_ms = CDTIME_T_TO_MS(plugin_get_interval()),
+		.take = on_profile,
+		.embed = {.log_level = s->log_level,
+			  .plugin_dirs = folders,
+			  .worker = s->worker,
+			  .queue_bytes = (uint64_t)s->queue_megabytes << 20,
+			  .workers = s->workers,
+			  .log = on_log},
 	};
-	int r = s->plugin_dirs.n > 0 && !folders ? -ENOMEM : andiron_open(&how, ret, ret_text);
+	int r = s->plugin_dirs.n > 0 && !folders ? -ENOMEM : profiler_open(&options, ret, ret_text);
 
 	free(folders);
-	if (r == 0)
-		r = andiron_on_profiles(*ret, CONSUMER, ANDIRON_FORM_BATCH, on_profile, NULL,
-					ret_text);
-	if (r == 0)
-		r = s->config ? andiron_load_file(*ret, s->config, ret_text)
-			      : load_built_in(*ret, ret_text);
 	return r;
 }
 

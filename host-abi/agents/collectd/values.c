@@ -2,20 +2,13 @@
 /* See values.h. */
 #include "agents/collectd/values.h"
 
-#include "agents/collectd/exposition.h"
+#include "agents/kit/exposition.h"
+#include "agents/kit/metric-choice.h"
 #include "base/buf.h"
 #include "base/clock.h"
 
 #include <collectd/core/daemon/plugin.h>
 #include <math.h>
-
-/* What says how andiron does, and is little: the ledger, health, the cost of a sample, memory. */
-static const char *const usual[] = {
-	"andiron_component_healthy", "andiron_ebpf_bpf_ns_per_sample",
-	"andiron_ebpf_map_bytes",    "andiron_ebpf_processes",
-	"andiron_ebpf_unwind_bytes", "andiron_ledger_balanced",
-	"andiron_queue_bytes",       "andiron_samples_*",
-};
 
 static void put(const char *instance, const char *type, const char *type_instance, value_t value,
 		cdtime_t time, cdtime_t interval)
@@ -52,22 +45,12 @@ void values_put_own_cost(const struct own_cost *cost)
 	put_ms("own_children", own_cost_children_ms(cost));
 }
 
-static bool fits(struct str name, struct str pattern)
-{
-	if (str_ends(pattern, STR("*")))
-		return str_starts(name, str_first(pattern, pattern.n - 1));
-	return str_eq(name, pattern);
-}
-
 static bool is_wanted(struct str name, const settings_texts *wanted)
 {
-	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
-		if (fits(name, str_of(usual[i])))
-			return true;
 	vec_each (wanted, pattern)
-		if (fits(name, str_of(*pattern)))
+		if (metric_fits(name, str_of(*pattern)))
 			return true;
-	return false;
+	return metric_is_usual(name);
 }
 
 static void put_part(struct buf *b, struct str text)

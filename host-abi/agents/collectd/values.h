@@ -3,9 +3,9 @@
  * receives them by network knows them too. All calls from any thread. */
 #pragma once
 
-#include "agents/collectd/cpu-usage.h"
-#include "agents/collectd/own-cost.h"
 #include "agents/collectd/settings.h"
+#include "agents/kit/cpu-usage.h"
+#include "agents/kit/own-cost.h"
 
 /* total_time_in_ms of service and target, at the time of the sum. */
 void values_put_cpu(const struct cpu_usage_sum *sum);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples of Prometheus's text format, whole and cut off. */
-#include "agents/collectd/exposition.h"
+#include "agents/kit/exposition.h"
 #include "testing/test.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cpu-usage.h. A sum's key is its two names, as they are reported: targets whose names become
  * the same are one. */
-#include "agents/collectd/cpu-usage.h"
+#include "agents/kit/cpu-usage.h"
 
 #include "abi/batch-view.h"
 #include "base/buf.h"

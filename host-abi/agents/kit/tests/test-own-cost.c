@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPU time of threads by their names. */
-#include "agents/collectd/own-cost.h"
+#include "agents/kit/own-cost.h"
 #include "base/clock.h"
 #include "testing/test.h"
 

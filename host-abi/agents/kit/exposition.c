@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See exposition.h. */
-#include "agents/collectd/exposition.h"
+#include "agents/kit/exposition.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPU time by service and target, of batches that the tests build. */
 #include "abi/batch-build.h"
-#include "agents/collectd/cpu-usage.h"
+#include "agents/kit/cpu-usage.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "testing/test.h"

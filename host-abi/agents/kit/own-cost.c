@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See own-cost.h. The kernel counts per thread, and forgets a thread that has ended; so what each
  * has used since the last look is added up here. */
-#include "agents/collectd/own-cost.h"
+#include "agents/kit/own-cost.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
