@@ -7,9 +7,10 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-	&verb_record, &verb_top,     &verb_report,  &verb_diff,    &verb_run,     &verb_validate,
-	&verb_fmt,    &verb_convert, &verb_targets, &verb_plugins, &verb_inspect, &verb_debuginfo,
-	&verb_push,   &verb_doctor,  &verb_wait,    &verb_worker,  &verb_tables,  NULL,
+	&verb_record,          &verb_top,       &verb_report,  &verb_diff,    &verb_run,
+	&verb_validate,        &verb_fmt,       &verb_convert, &verb_targets, &verb_plugins,
+	&verb_inspect,         &verb_debuginfo, &verb_push,    &verb_doctor,  &verb_wait,
+	&verb_validate_plugin, &verb_worker,    &verb_tables,  NULL,
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]) - 1)
@@ -19,7 +20,7 @@ static void help(FILE *out)
 	fprintf(out, "usage: andiron VERB …\n\nContinuous profiling from parts.\n\nverbs:\n");
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (commands[i]->brief)
-			fprintf(out, "  %-10s %s\n", commands[i]->verb, commands[i]->brief);
+			fprintf(out, "  %-15s %s\n", commands[i]->verb, commands[i]->brief);
 	fprintf(out, "\n`andiron VERB --help` shows the options of a verb.\n"
 		     "`andiron --version` prints the version.\n"
 		     "To begin: sudo andiron record\n");

@@ -170,4 +170,4 @@ static const struct andiron_component http = {
 	.destroy = destroy,
 };
 
-ANDIRON_PLUGIN("http", ANDIRON_VERSION, "Apache-2.0", &http);
+ANDIRON_PLUGIN("status-http", ANDIRON_VERSION, "Apache-2.0", &http);

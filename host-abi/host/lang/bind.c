@@ -193,7 +193,6 @@ static void add_label(struct lang *l, const struct stmt *s, struct andiron_value
 static bool bind_block(struct body *body, const struct andiron_option *option, const struct stmt *s,
 		       struct slot *slot)
 {
-	static const struct andiron_options none = {0};
 	struct lang *l = body->b->l;
 	struct bind_owner owner = {.place = s->place};
 	struct andiron_value value = block_value(ANDIRON_VALUE_MAP, &s->place);
@@ -213,8 +212,7 @@ static bool bind_block(struct body *body, const struct andiron_option *option, c
 	l->no_memory |= !owner.name;
 	/* An ignored block without a table of its own may hold anything. */
 	if (owner.name && (option->block || !(option->flags & ANDIRON_OPTION_IGNORED)))
-		good &= bind_body(body->b, option->block ? option->block : &none, s->body, &owner,
-				  &value);
+		good &= bind_body(body->b, option->block, s->body, &owner, &value);
 	if (s->labelled && good)
 		add_label(l, s, &value);
 	if (option->flags & ANDIRON_OPTION_REPEATED) {
@@ -328,21 +326,23 @@ static bool bind_statement(struct body *body, const struct stmt *s)
 bool bind_body(struct binder *b, const struct andiron_options *options, const struct stmt *first,
 	       const struct bind_owner *owner, struct andiron_value *ret)
 {
+	static const struct andiron_options none = {0};
+	const struct andiron_options *table = options ? options : &none;
 	struct body body = {
 		.b = b,
-		.options = options,
+		.options = table,
 		.owner = owner,
-		.keys = lang_array(b->l, struct andiron_str, options->count),
-		.items = lang_array(b->l, struct andiron_value, options->count),
-		.slots = lang_array(b->l, struct slot, options->count),
+		.keys = lang_array(b->l, struct andiron_str, table->count),
+		.items = lang_array(b->l, struct andiron_value, table->count),
+		.slots = lang_array(b->l, struct slot, table->count),
 	};
 	bool good = body.keys && body.items && body.slots;
 
 	for (const struct stmt *s = good ? first : NULL; s; s = s->next)
 		good &= bind_statement(&body, s);
-	for (uint32_t i = 0; !b->l->no_memory && i < options->count; i++)
+	for (uint32_t i = 0; !b->l->no_memory && i < table->count; i++)
 		if (!body.slots[i].given)
-			good &= fill_in(&body, bind_option(options, i));
+			good &= fill_in(&body, bind_option(table, i));
 	if (!good || b->l->no_memory)
 		return false;
 	*ret = block_value(ANDIRON_VALUE_MAP, &owner->place);

@@ -36,7 +36,8 @@ struct bind_owner {
 
 void binder_free(struct binder *b);
 
-/* False if an error was reported (or no memory); goes on to report them all. */
+/* False if an error was reported (or no memory); goes on to report them all. `options` is NULL
+ * where there are none. */
 bool bind_body(struct binder *b, const struct andiron_options *options, const struct stmt *body,
 	       const struct bind_owner *owner, struct andiron_value *ret);
 

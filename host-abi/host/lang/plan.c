@@ -232,7 +232,7 @@ static void bind_node(struct draft *d, uint32_t at)
 
 static bool has_receivers(const struct andiron_component *c)
 {
-	for (uint32_t i = 0; i < c->options->count; i++)
+	for (uint32_t i = 0; c->options && i < c->options->count; i++)
 		if (bind_option(c->options, i)->type == ANDIRON_TYPE_RECEIVERS)
 			return true;
 	return false;

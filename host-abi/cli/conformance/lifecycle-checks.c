@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The orders of calls that component.h allows, and the hosts that host.h allows. `start` twice, and
+ * `destroy` of what runs, are no such orders: a host that does that has no promise. An order is
+ * written as letters:
+ *
+ *     c create   s start   v serve what it asks for   u update   m metrics   D drain   x stop
+ *     d destroy */
+#include "cli/conformance/part.h"
+
+#include <ctype.h>
+
+#define QUIET_MS 30
+#define DRAIN_NS INT64_C(1000000000)
+
+static void step_update(struct part *p)
+{
+	int32_t r;
+
+	if (!p->min->component->update)
+		return;
+	trial_doing(p->t, "update");
+	p->min->error.text[0] = '\0';
+	r = p->min->component->update(p->min->self, p->arguments.values, &p->min->error);
+	if (r < 0 && !*p->min->error.text)
+		trial_fail(p->t,
+			   "`update` refused the arguments that it has (%s), and did not say "
+			   "why",
+			   strerror(-r));
+}
+
+static bool is_metric_name(const char *name)
+{
+	if (!name || !(isalpha((unsigned char)*name) || *name == '_'))
+		return false;
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && *name != '_' && *name != ':')
+			return false;
+	return true;
+}
+
+static void take_metric(void *self, const struct andiron_metric *m)
+{
+	struct part *p = self;
+
+	if (!is_metric_name(m->name))
+		trial_fail(p->t, "the name of a metric is not Prometheus's: \"%s\"",
+			   m->name ? m->name : "");
+	else if (m->kind != ANDIRON_METRIC_COUNTER && m->kind != ANDIRON_METRIC_GAUGE)
+		trial_fail(p->t, "its metric %s is neither counter nor gauge", m->name);
+	else if (!m->help || !*m->help)
+		trial_fail(p->t, "its metric %s has no help", m->name);
+}
+
+/* The sink is one of newer headers: what stands behind it is not touched. */
+static void step_metrics(struct part *p)
+{
+	struct {
+		struct andiron_metric_sink known;
+		uint64_t unknown[4];
+	} sink = {.known = {.size = sizeof(sink), .self = p, .add = take_metric},
+		  .unknown = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+
+	trial_doing(p->t, "metrics");
+	if (p->min->component->metrics)
+		p->min->component->metrics(p->min->self, &sink.known);
+}
+
+static void step_drain(struct part *p)
+{
+	trial_doing(p->t, "drain");
+	if (andiron_min_drain(p->min, DRAIN_NS) == -ETIMEDOUT)
+		trial_fail(p->t,
+			   "it has not said `drained` a second after the deadline of `drain`");
+}
+
+static void step(struct part *p, char letter)
+{
+	switch (letter) {
+	case 's':
+		if (!part_start(p))
+			trial_figure(p->t, "`start` failed, as it may: %.300s", p->min->error.text);
+		break;
+	case 'v':
+		if (p->started)
+			part_serve(p, NULL, QUIET_MS);
+		break;
+	case 'u':
+		if (p->started)
+			step_update(p);
+		break;
+	case 'm':
+		step_metrics(p);
+		break;
+	case 'D':
+		if (p->started)
+			step_drain(p);
+		break;
+	case 'x':
+		part_stop(p);
+		break;
+	case 'd':
+		part_destroy(p);
+		break;
+	default:
+		break;
+	}
+}
+
+static void run_order(struct trial *t, enum host_kind host, const char *order)
+{
+	static struct part p;
+
+	if (!part_open(&p, t, host))
+		return;
+	for (; *order && !trial_is_over(t); order++) {
+		if (*order == 'c' && !part_create(&p, host == HOST_REFUSING))
+			break;
+		step(&p, *order);
+	}
+	part_end(&p);
+}
+
+static void check_unstarted(struct trial *t)
+{
+	run_order(t, HOST_PLAIN, "cdcmxd");
+}
+
+static void check_stop_unstarted(struct trial *t)
+{
+	run_order(t, HOST_PLAIN, "cxxd");
+}
+
+static void check_whole(struct trial *t)
+{
+	run_order(t, HOST_PLAIN, "csvmDxdcsvxd");
+}
+
+static void check_stop_twice(struct trial *t)
+{
+	run_order(t, HOST_PLAIN, "csvxxmd");
+}
+
+static void check_update(struct trial *t)
+{
+	run_order(t, HOST_PLAIN, "csuvuxd");
+}
+
+static void check_newer_host(struct trial *t)
+{
+	run_order(t, HOST_NEWER, "csvumDxd");
+}
+
+static void check_refusing_host(struct trial *t)
+{
+	run_order(t, HOST_REFUSING, "csvmDxd");
+}
+
+/* `validate` has a host of two functions. */
+static void check_validate(struct trial *t)
+{
+	static const struct andiron_value empty = {.kind = ANDIRON_VALUE_MAP};
+	static struct andiron_host host;
+	static struct andiron_report report;
+	static struct part p;
+	int32_t r;
+
+	if (!part_open(&p, t, HOST_PLAIN) || !t->component->validate)
+		return;
+	host.size = offsetof(struct andiron_host, request_targets);
+	host.error_add = andiron_min_host()->error_add;
+	host.report_add = andiron_min_host()->report_add;
+	trial_doing(t, "validate, on a host that has error_add and report_add only");
+	r = t->component->validate(&host, p.arguments.values, &report);
+	if (r < 0)
+		trial_fail(t,
+			   "`validate` returns %d; findings are told by report_add, and it "
+			   "returns 0",
+			   r);
+	if (report.n_errors)
+		trial_fail(t, "it refuses on a small host what it took on a whole one: %.300s",
+			   report.text);
+	if (p.arguments.values->n_items == 0)
+		t->component->validate(&host, &empty, &report);
+	part_end(&p);
+}
+
+/* Each instance has a state of its own. */
+static void check_two(struct trial *t)
+{
+	static struct part one, two;
+
+	if (t->component->flags & (ANDIRON_COMPONENT_SERVICE | ANDIRON_COMPONENT_NO_LABEL)) {
+		trial_skip(t, "a component that may stand twice in a configuration");
+		return;
+	}
+	if (!part_open(&one, t, HOST_PLAIN) || !part_open(&two, t, HOST_PLAIN) ||
+	    !part_create(&one, false) || !part_create(&two, false))
+		return;
+	if (one.min->self == two.min->self)
+		trial_fail(t, "two instances are one: `create` has given the same address twice");
+	part_start(&one);
+	part_start(&two);
+	part_serve(&one, NULL, QUIET_MS);
+	part_end(&one);
+	if (two.started)
+		part_serve(&two, NULL, QUIET_MS);
+	part_end(&two);
+}
+
+#define HOST_WHY "hosts are older, newer and smaller than the one that it was tried with"
+
+const struct check lifecycle_checks[] = {
+	{"validate-small-host", "`validate` needs a host of two functions only", HOST_WHY,
+	 "call nothing but error_add and report_add in `validate`", SUBJECT_COMPONENT,
+	 check_validate},
+	{"destroy-unstarted", "an instance that never started can be destroyed",
+	 "where one component fails, a host destroys the others before they have started",
+	 "let `destroy` ask for each thing whether it was made", SUBJECT_COMPONENT,
+	 check_unstarted},
+	{"stop-unstarted", "an instance that never started can be stopped",
+	 "any state may go to `stop`", "let `stop` ask for each thing whether it runs",
+	 SUBJECT_COMPONENT, check_stop_unstarted},
+	{"start-stop", "it starts, drains and stops, and an instance after it does",
+	 "a reload makes and ends instances while the program runs",
+	 "keep no state outside the instance, say `drained`, and remove every watch and timer in "
+	 "`stop`",
+	 SUBJECT_COMPONENT, check_whole},
+	{"stop-twice", "stopping twice is stopping once", "`stop` is idempotent (component.h)",
+	 "set what `stop` has ended to nothing", SUBJECT_COMPONENT, check_stop_twice},
+	{"update-same", "an update to the same arguments is taken, or refused with a reason",
+	 "a reload updates whatever stands in the file", "say why by error_add", SUBJECT_COMPONENT,
+	 check_update},
+	{"two-instances", "two instances live side by side", "a configuration may have several",
+	 "keep everything in the instance, and have no global variables", SUBJECT_COMPONENT,
+	 check_two},
+	{"newer-host", "a host with a longer table and without optional members will do", HOST_WHY,
+	 "ask ANDIRON_HAS before each member behind `extension`, and never compare `size`",
+	 SUBJECT_COMPONENT, check_newer_host},
+	{"refusing-host",
+	 "a host that refuses watches, timers, calls, work and extensions is endured", HOST_WHY,
+	 "look at the result of each, and fail with a reason, or go on with less",
+	 SUBJECT_COMPONENT, check_refusing_host},
+	{0},
+};

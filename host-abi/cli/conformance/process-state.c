@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See process-state.h. Threads and their masks are read from /proc, so those of libraries count. */
+#include "cli/conformance/process-state.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+
+#include <dirent.h>
+#include <locale.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Signals that nobody can block: 9 and 19, and the two that the C library keeps. */
+#define UNBLOCKABLE (1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 1ull << 31 | 1ull << 32)
+
+void process_state_read(struct process_state *ret)
+{
+	const char *locale = setlocale(LC_ALL, NULL);
+
+	*ret = (struct process_state){.environment = 0};
+	pthread_sigmask(SIG_SETMASK, NULL, &ret->mask);
+	for (int i = 1; i < N_SIGNALS; i++) {
+		struct sigaction action;
+
+		if (sigaction(i, NULL, &action) == 0)
+			ret->handlers[i] = action.sa_handler;
+	}
+	if (!getcwd(ret->directory, sizeof(ret->directory)))
+		ret->directory[0] = '\0';
+	snprintf(ret->locale, sizeof(ret->locale), "%s%s", locale ? locale : "",
+		 uselocale((locale_t)0) == LC_GLOBAL_LOCALE ? "" : " of the thread");
+	for (char **e = environ; e && *e; e++)
+		ret->environment = hash_mix(ret->environment, hash_bytes(*e, strlen(*e)));
+	ret->umask = umask(0);
+	umask(ret->umask);
+}
+
+const char *process_state_difference(const struct process_state *a, const struct process_state *b)
+{
+	for (int i = 1; i < N_SIGNALS; i++) {
+		if (sigismember(&a->mask, i) != sigismember(&b->mask, i))
+			return "the signal mask of the calling thread";
+		if (a->handlers[i] != b->handlers[i])
+			return "what a signal does (sigaction)";
+	}
+	if (strcmp(a->directory, b->directory) != 0)
+		return "the working directory";
+	if (strcmp(a->locale, b->locale) != 0)
+		return "the locale";
+	if (a->environment != b->environment)
+		return "the environment";
+	return a->umask == b->umask ? NULL : "the umask";
+}
+
+static long count_entries(const char *path)
+{
+	DIR *d = opendir(path);
+	long n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+void process_usage_read(struct process_usage *ret)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	ret->n_descriptors = count_entries("/proc/self/fd");
+	ret->n_threads = count_entries("/proc/self/task");
+	ret->n_bytes = (long)(info.uordblks + info.hblkhd);
+}
+
+static bool blocks_all(const char *task)
+{
+	char path[64], line[256];
+	unsigned long long mask = UINT64_MAX;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", task);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "SigBlk: %llx", &mask) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return (mask | UNBLOCKABLE) == UINT64_MAX;
+}
+
+bool process_threads_block_signals(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	const struct dirent *e;
+	char own[24];
+	bool all = true;
+
+	snprintf(own, sizeof(own), "%d", getpid());
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.' && strcmp(e->d_name, own) != 0)
+			all &= blocks_all(e->d_name);
+	if (d)
+		closedir(d);
+	return all;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of this process a plugin could change or leave behind. */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define N_SIGNALS 65
+
+struct process_state {
+	sigset_t mask;
+	void (*handlers[N_SIGNALS])(int);
+	char directory[4096];
+	char locale[256];
+	uint64_t environment; /* a hash of its texts */
+	mode_t umask;
+};
+
+void process_state_read(struct process_state *ret);
+
+/* What differs, in words; NULL: nothing. */
+const char *process_state_difference(const struct process_state *a, const struct process_state *b);
+
+/* Descriptors and threads that there are now, and bytes that are allocated. */
+struct process_usage {
+	long n_descriptors, n_threads, n_bytes;
+};
+
+void process_usage_read(struct process_usage *ret);
+
+/* Whether each thread but the first has all signals blocked that can be. */
+bool process_threads_block_signals(void);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a component takes and leaves: memory, descriptors, threads, stack, and the state of the
+ * process. Libraries set themselves up in
+ * the first rounds, so what grows but once is no fault. */
+#include "cli/conformance/call-stack.h"
+#include "cli/conformance/import-hook.h"
+#include "cli/conformance/part.h"
+#include "cli/conformance/process-state.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+
+#define ROUNDS        1000
+#define STRETCHES     4
+#define RESTARTS      20
+#define MAX_FAILURES  20000
+#define STACK_ALLOWED 8192
+#define HOST_STACK    1024 /* of the host's functions that it calls */
+#define QUIET_MS      20
+#define MAX_TURNS     100
+#define REPEATS       4
+#define SETTLE_MS     10
+#define SETTLE_ROUNDS 200
+
+/* --- The state of the process --- */
+
+static bool compare(struct trial *t, const struct process_state *before, const char *when)
+{
+	struct process_state now;
+	const char *what;
+
+	process_state_read(&now);
+	what = process_state_difference(before, &now);
+	if (what)
+		trial_fail(t, "%s has changed %s", when, what);
+	return !what;
+}
+
+/* Loading alone; the check's process has not loaded it. */
+static void check_load(struct trial *t)
+{
+	struct process_state before;
+	struct process_usage used, now;
+
+	process_state_read(&before);
+	process_usage_read(&used);
+	trial_doing(t, "dlopen");
+	if (!dlopen(t->file, RTLD_NOW | RTLD_LOCAL)) {
+		trial_skip(t, "a plugin that can be loaded");
+		return;
+	}
+	compare(t, &before, "loading it");
+	process_usage_read(&now);
+	if (now.n_threads != used.n_threads)
+		trial_fail(t, "loading it has started a thread");
+	if (now.n_descriptors != used.n_descriptors)
+		trial_fail(t, "loading it has left a descriptor open");
+}
+
+static void check_state(struct trial *t)
+{
+	struct process_state before;
+	static struct part p;
+
+	if (!part_open(&p, t, HOST_PLAIN))
+		return;
+	process_state_read(&before);
+	if (!part_create(&p, false) || !compare(t, &before, "`create`"))
+		return;
+	part_start(&p);
+	compare(t, &before, "`start`");
+	if (p.started)
+		part_serve(&p, NULL, QUIET_MS);
+	compare(t, &before, "a call of its timers, watches and work");
+	if (!process_threads_block_signals())
+		trial_fail(t, "a thread that it has started has signals that are not blocked");
+	part_end(&p);
+	compare(t, &before, "`stop` or `destroy`");
+}
+
+/* --- Memory, descriptors and threads --- */
+
+/* A thread that has ended is in /proc a moment longer. */
+static void settle(const struct process_usage *before, struct process_usage *now)
+{
+	for (int i = 0; i < SETTLE_ROUNDS; i++) {
+		process_usage_read(now);
+		if (now->n_threads <= before->n_threads &&
+		    now->n_descriptors <= before->n_descriptors)
+			return;
+		poll(NULL, 0, SETTLE_MS);
+	}
+}
+
+static bool round_trip(struct part *p, bool starts)
+{
+	if (!part_create(p, false))
+		return false;
+	if (starts && part_start(p))
+		part_serve(p, NULL, 0);
+	part_stop(p);
+	part_destroy(p);
+	return !trial_is_over(p->t);
+}
+
+/* What so many rounds have left. */
+static bool go_round(struct part *p, int rounds, bool starts, struct process_usage *ret_left)
+{
+	struct process_usage before, now;
+
+	process_usage_read(&before);
+	for (int i = 0; i < rounds; i++)
+		if (!round_trip(p, starts))
+			return false;
+	settle(&before, &now);
+	ret_left->n_descriptors = now.n_descriptors - before.n_descriptors;
+	ret_left->n_threads = now.n_threads - before.n_threads;
+	ret_left->n_bytes = now.n_bytes - before.n_bytes;
+	return true;
+}
+
+/* A leak grows in every stretch of rounds; what libraries keep for later grows only until it is
+ * enough. */
+static void judge_rounds(struct part *p, int rounds, bool starts)
+{
+	struct process_usage left = {0};
+
+	for (int i = 0; i < STRETCHES; i++) {
+		if (!go_round(p, rounds, starts, &left))
+			return;
+		if (left.n_descriptors <= 0 && left.n_threads <= 0 && left.n_bytes <= 0 && i > 0)
+			return;
+	}
+	trial_fail(p->t, "%d rounds have left %ld descriptors, %ld threads and %ld bytes", rounds,
+		   left.n_descriptors, left.n_threads, left.n_bytes);
+}
+
+static void check_rounds(struct trial *t)
+{
+	static struct part p;
+
+	if (part_open(&p, t, HOST_PLAIN))
+		judge_rounds(&p, ROUNDS / 2, false);
+}
+
+static void check_restarts(struct trial *t)
+{
+	static struct part p;
+
+	if (part_open(&p, t, HOST_PLAIN))
+		judge_rounds(&p, RESTARTS / 2, true);
+}
+
+/* --- Out of memory --- */
+
+/* One life in which allocation n fails: by how much more is allocated after it. */
+static int64_t life_without(struct part *p, long n)
+{
+	struct process_usage before, after;
+
+	process_usage_read(&before);
+	trial_doing(p->t, "a life in which allocation %ld fails", n);
+	import_hook_fail(n);
+	part_renew(p);
+	if (p->min->component->create(p->min->host, (uint64_t)(uintptr_t)p->min,
+				      p->arguments.values, &p->min->self, &p->min->error) >= 0) {
+		if (p->min->component->start(p->min->self, &p->min->error) >= 0)
+			for (int i = 0; i < MAX_TURNS && andiron_min_turn(&p->loop, 0) > 0; i++)
+				;
+		p->min->component->stop(p->min->self);
+		while (p->min->pending && andiron_min_turn(&p->loop, -1) > 0)
+			;
+		p->min->gone = 1;
+		p->min->component->destroy(p->min->self);
+	}
+	p->min->self = NULL;
+	settle(&before, &after);
+	return after.n_bytes - before.n_bytes;
+}
+
+/* What a life leaves counts where each one leaves it: libraries set themselves up once. */
+static void fail_each(struct part *p)
+{
+	bool has_failed = true;
+	long n;
+
+	for (n = 0; n < MAX_FAILURES && has_failed && !trial_is_over(p->t); n++) {
+		int64_t left = life_without(p, n);
+
+		has_failed = import_hook_failed();
+		for (int again = 0; again < REPEATS && left > 0; again++)
+			left = life_without(p, n);
+		if (left > 0)
+			trial_fail(p->t, "where allocation %ld fails, %lld bytes stay allocated", n,
+				   (long long)left);
+	}
+	import_hook_fail(-1);
+	if (has_failed && n == MAX_FAILURES)
+		trial_fail(p->t, "its life has more than %d allocations", MAX_FAILURES);
+	trial_figure(p->t, "each of %ld allocations", n - 1);
+}
+
+static void check_memory(struct trial *t)
+{
+	static struct part p;
+
+	if (!part_open(&p, t, HOST_PLAIN) || !round_trip(&p, true))
+		return;
+	if (import_hook_install(t->library) < 0) {
+		trial_skip(t, "a file whose imports can be found");
+		return;
+	}
+	fail_each(&p);
+}
+
+/* --- Stack --- */
+
+struct stack_call {
+	struct part *p;
+	void (*fn)(struct part *p);
+};
+
+static void call(void *arg)
+{
+	const struct stack_call *c = arg;
+
+	c->fn(c->p);
+}
+
+static void do_create(struct part *p)
+{
+	p->min->component->create(p->min->host, (uint64_t)(uintptr_t)p->min, p->arguments.values,
+				  &p->min->self, &p->min->error);
+}
+
+static void do_start(struct part *p)
+{
+	p->min->component->start(p->min->self, &p->min->error);
+}
+
+static void do_stop(struct part *p)
+{
+	p->min->component->stop(p->min->self);
+}
+
+static void do_destroy(struct part *p)
+{
+	p->min->component->destroy(p->min->self);
+	p->min->self = NULL;
+}
+
+static void check_stack(struct trial *t)
+{
+	static const struct {
+		const char *name;
+		void (*fn)(struct part *p);
+	} calls[] = {{"create", do_create},
+		     {"start", do_start},
+		     {"stop", do_stop},
+		     {"destroy", do_destroy}};
+	static struct part p;
+	int64_t most = 0;
+	const char *where = "";
+
+	if (!part_open(&p, t, HOST_PLAIN))
+		return;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		int64_t used;
+
+		trial_doing(t, "%s, on a stack that is watched", calls[i].name);
+		used = call_stack_use(call, &(struct stack_call){&p, calls[i].fn});
+		if (!p.min->self && i == 0) {
+			part_create(&p, false); /* it says why */
+			return;
+		}
+		if (used > most) {
+			most = used;
+			where = calls[i].name;
+		}
+	}
+	trial_figure(t, "%lld bytes in `%s`, 8192 are allowed", (long long)most, where);
+	if (most > STACK_ALLOWED + HOST_STACK)
+		trial_fail(t, "`%s` uses %lld bytes of stack, 8192 are allowed", where,
+			   (long long)most);
+}
+
+#define LEFT_WHY "an agent runs for months, and reloads"
+
+const struct check resource_checks[] = {
+	{"load-untouched", "loading it starts no thread, opens nothing and changes nothing",
+	 "programs load plugins to look at them", "do it in `start`", SUBJECT_FILE, check_load},
+	{"process-untouched",
+	 "signals, locale, directory and environment stay as they are; its threads block signals",
+	 "the process is not the plugin's, and other threads depend on all of these",
+	 "use uselocale, openat, and masks around pthread_create", SUBJECT_COMPONENT, check_state},
+	{"create-1000", "1000 instances made and destroyed leave nothing", LEFT_WHY,
+	 "free in `destroy` whatever `create` has made", SUBJECT_COMPONENT, check_rounds},
+	{"restart-20", "20 instances started and stopped leave nothing", LEFT_WHY,
+	 "end in `stop` and `destroy` whatever `start` has begun", SUBJECT_COMPONENT,
+	 check_restarts},
+	{"out-of-memory", "whichever allocation fails, it returns, and leaves nothing",
+	 "memory is short in small containers, and a crash there is a crash of the agent",
+	 "look at the result of each malloc, return -ENOMEM, and free what was made before",
+	 SUBJECT_COMPONENT, check_memory},
+	{"stack-8k", "its calls use at most 8 KiB of stack",
+	 "hosts call it on threads with small stacks, of Go or Java among others",
+	 "put large buffers into the instance, or on the heap", SUBJECT_COMPONENT, check_stack},
+	{0},
+};

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plugin that keeps the rules, a writer and a source of targets, and by FAULT_… the same with one
+ * thing wrong each. tests/abi/meson.build has the list, and which check finds it. */
+#include <andiron/plugin.h>
+
+#include <errno.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+
+struct self {
+	const struct andiron_host *host;
+	uint64_t instance, timer;
+	char *text;
+	int was_started;
+};
+
+#ifdef FAULT_EXPORTS
+ANDIRON_EXPORT int second_symbol;
+#endif
+
+#ifdef FAULT_CONSTRUCTOR
+static volatile int constructed;
+
+__attribute__((constructor)) static void construct(void)
+{
+	constructed = 1;
+}
+#endif
+
+#ifdef FAULT_STATIC_TLS
+static __thread int per_thread __attribute__((tls_model("initial-exec")));
+#endif
+
+#ifdef FAULT_TEXT_RELOCATION
+__asm__(".text\n.p2align 3\n.quad andiron_plugin_v1\n");
+#endif
+
+static void nothing(void *self)
+{
+}
+
+static int32_t create(const struct andiron_host *host, uint64_t instance,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
+{
+	struct self *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->host = host;
+	s->instance = instance;
+	s->text = malloc(100);
+#ifndef FAULT_UNCHECKED
+	if (!s->text) {
+		free(s);
+		return -ENOMEM;
+	}
+#endif
+	*(volatile char *)s->text = 0;
+#ifdef FAULT_STACK
+	volatile char deep[16384];
+
+	for (size_t i = 0; i < sizeof(deep); i++)
+		deep[i] = 1;
+#endif
+#ifdef FAULT_LOCALE
+	setlocale(LC_ALL, "C.UTF-8");
+#endif
+#ifdef FAULT_SILENT
+	free(s->text);
+	free(s);
+	return -EINVAL;
+#endif
+#ifdef FAULT_ABSENT
+	if (host->size > offsetof(struct andiron_host, full))
+		host->full(instance, 0);
+#endif
+#ifdef FAULT_STATIC_TLS
+	per_thread++;
+#endif
+	*ret_self = s;
+	return 0;
+}
+
+static int32_t start(void *self, struct andiron_error *err)
+{
+	struct self *s = self;
+
+	s->was_started = 1;
+	s->host->timer_set(s->instance, 1000000000, 1000000000, nothing, s, &s->timer);
+	return 0;
+}
+
+static void stop(void *self)
+{
+	struct self *s = self;
+
+#ifndef FAULT_TIMER
+	s->host->timer_cancel(s->instance, s->timer);
+#endif
+#ifdef FAULT_STOP_TWICE
+	if (s->text[0]++ && s->was_started)
+		abort();
+#endif
+	s->timer = 0;
+}
+
+static void destroy(void *self)
+{
+	struct self *s = self;
+
+#ifndef FAULT_LEAK
+	free(s->text);
+#endif
+	free(s);
+}
+
+/* --- The writer --- */
+
+static int32_t drain(void *self, int64_t deadline_ns)
+{
+#ifndef FAULT_UNDRAINED
+	const struct self *s = self;
+
+	s->host->drained(s->instance);
+#endif
+	return 0;
+}
+
+static void take(void *self, const struct andiron_batch *batch)
+{
+#ifdef FAULT_HOLDS
+	batch->retain(batch->owner);
+#endif
+#ifndef FAULT_LEDGER
+	const struct self *s = self;
+
+	s->host->ledger_add(s->instance, ANDIRON_LEDGER_DELIVERED, NULL, batch->samples);
+#endif
+}
+
+static const struct andiron_option items[] = {
+	{
+		.name = "interval",
+		.type = ANDIRON_TYPE_DURATION,
+#ifdef FAULT_DEFAULT
+		.default_text = "\"1ms\"",
+#else
+		.default_text = "\"15s\"",
+#endif
+		.doc = "An option.",
+		.min = 1000000000,
+		.max = 60000000000,
+	},
+};
+
+static const struct andiron_options table = ANDIRON_OPTIONS(items);
+
+static const struct andiron_export receiver[] = {
+	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, "What it is given."}};
+
+static const struct andiron_component writer = {
+	.size = sizeof(writer),
+	.flags = ANDIRON_COMPONENT_WRITER,
+	.name = "broken.write",
+	.summary = "Delivers what it is given.",
+	.options = &table,
+	.exports = receiver,
+	.n_exports = N(receiver),
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.destroy = destroy,
+	.drain = drain,
+	.batch = take,
+};
+
+/* --- The source of targets --- */
+
+static const struct andiron_str strings[] = {{"a", 1}, {"b", 1}, {"x", 1}};
+#ifdef FAULT_TARGETS
+static const struct andiron_label labels[] = {{1, 2}, {0, 2}};
+#else
+static const struct andiron_label labels[] = {{0, 2}, {1, 2}};
+#endif
+static const struct andiron_target rows[] = {{.row = 1, .n_labels = N(labels)}};
+
+static int32_t find(void *self, struct andiron_error *err)
+{
+	const struct self *s = self;
+	const struct andiron_targets update = {
+		.size = sizeof(update),
+		.flags = ANDIRON_TARGETS_SNAPSHOT,
+		.producer = s->instance,
+		.generation = 1,
+		.strings = strings,
+		.n_strings = N(strings),
+		.labels = labels,
+		.n_labels = N(labels),
+		.rows = rows,
+		.n_rows = N(rows),
+		.n_added = N(rows),
+		.retain = nothing,
+		.release = nothing,
+	};
+
+	s->host->send_targets(s->instance, "targets", &update);
+	return start(self, err);
+}
+
+static const struct andiron_export targets[] = {
+	{"targets", ANDIRON_EXPORT_TARGETS, 0, "One target."}};
+
+static const struct andiron_component source = {
+	.size = sizeof(source),
+	.name = "discovery.broken",
+	.summary = "Finds one target.",
+	.exports = targets,
+	.n_exports = N(targets),
+	.create = create,
+	.start = find,
+	.stop = stop,
+	.destroy = destroy,
+};
+
+ANDIRON_PLUGIN("broken", "1.0", "Apache-2.0", &writer, &source);

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""validate-plugin.py ANDIRON FILE.so=CHECK… -- PLUGIN.so…
+
+`andiron validate-plugin` finds the one fault of each broken plugin, by the check of that name, and
+none in a plugin that has none or in ours. Ours run without privileges: what needs some is skipped
+by name here, and tests/bpf runs it.
+"""
+
+import concurrent.futures
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+
+ANDIRON = sys.argv[1]
+BROKEN = [a.split("=") for a in sys.argv[2 : sys.argv.index("--")]]
+PLUGINS = sys.argv[sys.argv.index("--") + 1 :]
+NOBODY = 65534
+
+# Skips of these checks say that a component is of another kind, or may stand but once.
+KINDS = {
+    "two-instances",
+    "finds-targets",
+    "takes-targets",
+    "takes-batches",
+    "takes-samples",
+    "offers-extensions",
+}
+# What else is skipped, and by which words of the reason: a host, a server, a privilege.
+NEEDS = {
+    "status.http": "andiron.status/1",
+    "pyroscope.receive_http": "offer_batch",
+    "process.events": "CAP_",
+    "pyroscope.ebpf": "CAP_",
+    "discovery.kubernetes": "KUBERNETES_SERVICE_HOST",
+    "discovery.docker": "Docker engine",
+    "discovery.http": "127.0.0.1:9",
+    "parca.write": "somebody who takes it",
+    "otlp.write": "somebody who takes it",
+}
+
+
+class Push(http.server.BaseHTTPRequestHandler):
+    """A server that takes every push."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/proto")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def arguments(port):
+    """What a component cannot guess."""
+    return [
+        f"--with={argument}"
+        for argument in (
+            'profile.file:paths=["out.folded"]',
+            'discovery.file:files=["none.yml"]',
+            'discovery.docker:host="unix:///nothing.sock"',
+            'discovery.kubernetes:role="pod"',
+            f'pyroscope.write:endpoint.url="http://127.0.0.1:{port}"',
+        )
+    ]
+
+
+def unprivileged():
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def validate(file, *extra):
+    ran = subprocess.run(
+        [ANDIRON, "validate-plugin", "--format=json", *extra, file],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        preexec_fn=unprivileged,
+        check=False,
+    )
+    result = json.loads(ran.stdout)
+    assert (ran.returncode == 1) == (result["failed"] > 0), ran
+    return result["checks"]
+
+
+def faults(checks):
+    return {c["check"] for c in checks if c["outcome"] == "failed"}
+
+
+def show(checks):
+    for c in checks:
+        if c["outcome"] != "ok":
+            print(f"# {c['check']} {c['component']} {c['outcome']}: {c['text']}")
+
+
+def judge_broken(file, expected):
+    """Fails by that name and by no other that comes before it."""
+    checks = validate(file)
+    found = [c["check"] for c in checks if c["outcome"] == "failed" and c["check"] != "file-name"]
+    show(checks)
+    if not expected:
+        return not found
+    return bool(found) and found[0] == expected and all(c["why"] and c["remedy"] for c in checks)
+
+
+def judge_own(file, port):
+    checks = validate(file, *arguments(port))
+    skipped = [
+        c
+        for c in checks
+        if c["outcome"] == "skipped"
+        and not (c["check"] in KINDS and c["text"].startswith("a component"))
+        and NEEDS.get(c["component"], "\0") not in c["text"]
+    ]
+    show(checks)
+    return not faults(checks) and not skipped
+
+
+def forms():
+    """The three forms say the same."""
+    file = BROKEN[1][0]
+    checks = validate(file)
+    outputs = {
+        form: subprocess.run(
+            [ANDIRON, "validate-plugin", f"--format={form}", file],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.splitlines()
+        for form in ("tap", "text")
+    }
+    tap = [line for line in outputs["tap"] if line.startswith(("ok", "not ok"))]
+    text = [line for line in outputs["text"] if line.startswith(("ok  ", "FAILED", "skipped"))]
+    bad = [line for line in tap if line.startswith("not ok")]
+    return (
+        len(tap) == len(text) == len(checks)
+        and len(bad) == sum(line.startswith("FAILED") for line in text)
+        and f"1..{len(checks)}" in outputs["tap"]
+        and sum(line.startswith("         do:") for line in outputs["text"]) == len(bad)
+    )
+
+
+def main():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Push)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    failed = False
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        cases = [
+            (
+                f"{os.path.basename(file)}: {expected or 'nothing'}",
+                pool.submit(judge_broken, file, expected),
+            )
+            for file, expected in BROKEN
+        ]
+        cases += [
+            (os.path.basename(file), pool.submit(judge_own, file, server.server_port))
+            for file in PLUGINS
+        ]
+        cases += [("forms", pool.submit(forms))]
+        print(f"1..{len(cases)}")
+        for number, (name, case) in enumerate(cases, 1):
+            ok = case.result()
+            failed |= not ok
+            print(f"{'ok' if ok else 'not ok'} {number} - {name}")
+    server.shutdown()
+    sys.exit(failed)
+
+
+main()
