@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -279,12 +280,13 @@ static uint64_t generation_now(struct processes *t, const struct sampler_process
 				 : word;
 }
 
-/* The path of its program, in its own root; empty: it is not to be had. */
+/* The path of its program, in its own root; empty: it is not to be had. The path is read onto the
+ * heap, since callbacks have 8 KiB of stack. */
 static struct str read_exe(int dir, struct arena *arena)
 {
-	char path[4096];
-	ssize_t n = readlinkat(dir, "exe", path, sizeof(path));
-	struct str exe = {path, n > 0 && (size_t)n < sizeof(path) ? (size_t)n : 0};
+	_cleanup_(freep) char *path = malloc(PATH_MAX);
+	ssize_t n = path ? readlinkat(dir, "exe", path, PATH_MAX) : -1;
+	struct str exe = {path, n > 0 && n < PATH_MAX ? (size_t)n : 0};
 
 	if (str_ends(exe, STR(" (deleted)")))
 		exe.n -= sizeof(" (deleted)") - 1;
