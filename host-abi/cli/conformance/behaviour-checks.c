@@ -77,8 +77,8 @@ static void check_source(struct trial *t)
 		return;
 	if (!wait_for(&p, has_sent_targets))
 		trial_skip(t, "%s", complaint(&p));
-	part_end(&p);
 	trial_figure(t, "%llu updates", (unsigned long long)p.n_updates);
+	part_end(&p);
 }
 
 /* An update as a newer producer sends it, whose references are counted. */
@@ -339,6 +339,16 @@ static bool has_sent_batch(const struct part *p)
 	return p->n_batches > 0;
 }
 
+static bool sends_batches(const struct andiron_component *c)
+{
+	const struct andiron_option *o;
+
+	for (uint32_t i = 0; (o = option_at(c->options, i)); i++)
+		if (o->type == ANDIRON_TYPE_RECEIVERS)
+			return true;
+	return false;
+}
+
 static void check_sampler(struct trial *t)
 {
 	static struct counted_update update;
@@ -346,9 +356,8 @@ static void check_sampler(struct trial *t)
 	struct target_list *list = target_list_new(1);
 	const uint64_t *l;
 
-	if (t->component->batch || exports(t->component, ANDIRON_EXPORT_TARGETS) ||
-	    !(t->component->flags & ANDIRON_COMPONENT_RAW_FRAMES)) {
-		trial_skip(t, "a component that takes samples (ANDIRON_COMPONENT_RAW_FRAMES)");
+	if (t->component->batch || !sends_batches(t->component)) {
+		trial_skip(t, "a component that takes samples");
 		return;
 	}
 	if (!list || !begin(&p, t))
