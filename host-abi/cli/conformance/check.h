@@ -14,6 +14,7 @@ enum outcome {
 	OUTCOME_PASSED,
 	OUTCOME_FAILED,
 	OUTCOME_SKIPPED,
+	OUTCOME_OTHER_KIND, /* the check is not about such a component */
 };
 
 /* What a check is about. */
@@ -68,6 +69,8 @@ extern const struct check file_checks[], table_checks[], lifecycle_checks[], res
 void trial_fail(struct trial *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The text says what it needs: "CAP_BPF". */
 void trial_skip(struct trial *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Nothing is said of the check: it is about other kinds of components. */
+void trial_other_kind(struct trial *t);
 /* A figure that is shown with "ok". */
 void trial_figure(struct trial *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What runs now, for the message of a crash. */

@@ -190,7 +190,7 @@ static void check_two(struct trial *t)
 	static struct part one, two;
 
 	if (t->component->flags & (ANDIRON_COMPONENT_SERVICE | ANDIRON_COMPONENT_NO_LABEL)) {
-		trial_skip(t, "a component that may stand twice in a configuration");
+		trial_other_kind(t);
 		return;
 	}
 	if (!part_open(&one, t, HOST_PLAIN) || !part_open(&two, t, HOST_PLAIN) ||

@@ -50,6 +50,12 @@ void trial_skip(struct trial *t, const char *format, ...)
 	va_end(args);
 }
 
+void trial_other_kind(struct trial *t)
+{
+	if (!trial_is_over(t))
+		t->note->outcome = OUTCOME_OTHER_KIND;
+}
+
 void trial_figure(struct trial *t, const char *format, ...)
 {
 	va_list args;
@@ -191,7 +197,7 @@ int trial_run(const struct trial *t)
 		return r;
 	make_printable(note->component, sizeof(note->component));
 	make_printable(note->doing, sizeof(note->doing));
-	if (r < 0 || note->outcome == OUTCOME_NONE || note->outcome > OUTCOME_SKIPPED ||
+	if (r < 0 || note->outcome == OUTCOME_NONE || note->outcome > OUTCOME_OTHER_KIND ||
 	    WIFSIGNALED(status))
 		explain(note, r, status);
 	make_printable(note->text, sizeof(note->text));

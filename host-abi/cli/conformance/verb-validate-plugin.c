@@ -157,6 +157,13 @@ static void begin_again(int argc, char **argv)
 	free(again);
 }
 
+static bool is_argument(const char *text)
+{
+	const char *path = strchr(text, ':');
+
+	return path && path > text && path[1] != '=' && strchr(path, '=');
+}
+
 static int run(int argc, char **argv)
 {
 	struct validate_plugin v = {0};
@@ -168,6 +175,12 @@ static int run(int argc, char **argv)
 			code = options_wrong(&verb_validate_plugin,
 					     "there is no check \"%s\"; --list shows them",
 					     v.only.p[i]);
+	for (size_t i = 0; code == OPTIONS_DONE && i < v.options.arguments.n; i++)
+		if (!is_argument(v.options.arguments.p[i]))
+			code = options_wrong(&verb_validate_plugin,
+					     "--with \"%s\" is not written "
+					     "COMPONENT:PATH=EXPRESSION",
+					     v.options.arguments.p[i]);
 	if (code == OPTIONS_DONE && v.list) {
 		print_list();
 		code = EXIT_OK;
