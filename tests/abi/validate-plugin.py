@@ -123,6 +123,12 @@ def judge_own(file, port):
     return not broken - KNOWN and not skipped
 
 
+def no_plugin():
+    """A file of another kind fails once, by the check whether it loads."""
+    checks = validate(os.path.abspath(__file__))
+    return [c["check"] for c in checks if c["outcome"] == "failed"] == ["loads"]
+
+
 def forms():
     """The three forms say the same."""
     file = BROKEN[1][0]
@@ -163,7 +169,7 @@ def main():
             (os.path.basename(file), pool.submit(judge_own, file, server.server_port))
             for file in PLUGINS
         ]
-        cases += [("forms", pool.submit(forms))]
+        cases += [("forms", pool.submit(forms)), ("no plugin", pool.submit(no_plugin))]
         print(f"1..{len(cases)}")
         for number, (name, case) in enumerate(cases, 1):
             ok = case.result()

