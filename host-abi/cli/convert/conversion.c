@@ -37,6 +37,8 @@ void conversion_note(struct conversion *c, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	while (!str_utf8(str_of(text))) /* cut within a character */
+		text[strlen(text) - 1] = '\0';
 	put_comment(&c->notes, text);
 }
 
@@ -173,7 +175,8 @@ static int put_setting(struct conversion *c, const struct setting *s, struct err
 	case PUT_DURATION:
 		if (!duration_parse(s->text, &ns))
 			return refuse(s, "a duration, as \"5s\"", err);
-		/* fallthrough */
+		conversion_put(c, s->row->section, s->row->ours, s->text);
+		return 0;
 	case PUT_TEXT:
 		conversion_put(c, s->row->section, s->row->ours, s->text);
 		return 0;
