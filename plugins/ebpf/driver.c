@@ -9,12 +9,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vec.h"
+#include "proc/haste.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #define WANT_ATTEND  1u
@@ -119,12 +119,17 @@ static void do_job(struct driver *d)
 /* While this thread works for the sampler it goes before others, where that is allowed: a new
  * process is looked at as soon as it is sampled or not at all, and it is the busy machines where
  * that matters. The work is little: see docs/figures.md. */
-#define HASTE 10
+static void do_job_in_haste(struct driver *d)
+{
+	int nice = haste_begin();
+
+	do_job(d);
+	haste_end(nice);
+}
 
 static void run(void *arg)
 {
 	struct driver *d = arg;
-	int nice = getpriority(PRIO_PROCESS, 0); /* of the calling thread, on Linux */
 
 	pthread_mutex_lock(&d->lock);
 	check(d->in_flight && !d->running);
@@ -132,9 +137,7 @@ static void run(void *arg)
 	pthread_mutex_unlock(&d->lock);
 	if (!d->running)
 		return;
-	setpriority(PRIO_PROCESS, 0, nice - HASTE);
-	do_job(d);
-	setpriority(PRIO_PROCESS, 0, nice);
+	do_job_in_haste(d);
 	pthread_mutex_lock(&d->lock);
 	d->running = false;
 	pthread_cond_broadcast(&d->idle);
@@ -383,8 +386,10 @@ int32_t driver_start(void *self, struct andiron_error *err)
 {
 	struct error error = ERROR_NULL;
 	struct driver *d = self;
+	int nice = haste_begin();
 	int r = engine_start(d->engine, &error);
 
+	haste_end(nice);
 	if (r != 0)
 		return abi_error(d->c.host, err, &error, r);
 	engine_count(d->engine);

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "proc/haste.h"
 
 #include <linux/types.h>
 #include "bpfwire/process.h"
@@ -339,8 +340,10 @@ int32_t service_start(void *self, struct andiron_error *err)
 	struct service *s = self;
 	const struct andiron_host *host = s->context.host;
 	struct error cause = ERROR_NULL;
+	int nice = haste_begin();
 	int r = tracer_open(0, &s->tracer, &cause);
 
+	haste_end(nice);
 	if (r == -ENOMEM) {
 		error_set(&cause, r, "out of memory");
 		return abi_error(host, err, &cause, r);

@@ -13,6 +13,7 @@ import subprocess
 import time
 
 TICK = os.sysconf("SC_CLK_TCK")
+CPUS = os.cpu_count()
 STATS = "/proc/sys/kernel/bpf_stats_enabled"
 # One short window for each figure, or the windows of docs/figures.md.
 LONG = os.environ.get("ANDIRON_BENCH") == "long"
@@ -187,6 +188,19 @@ def load(commands=tuple(LOADS.values())):
         for p in running:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(p.pid, 9)
+            p.wait()
+
+
+@contextlib.contextmanager
+def queue(n):
+    """n loops for each CPU. They are of our session: where each session has its group of the
+    scheduler (autogroup), the measured one would else compete as one with each loop."""
+    running = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(n * CPUS)]
+    try:
+        yield
+    finally:
+        for p in running:
+            p.kill()
             p.wait()
 
 

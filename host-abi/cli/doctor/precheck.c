@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/doctor/probe.h"
+#include "proc/haste.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -376,8 +377,10 @@ bool precheck_announce(const char *verb, char **again)
 {
 	const struct point *failure;
 	struct precheck p;
+	int nice = haste_begin();
 
 	precheck_run(&p);
+	haste_end(nice);
 	failure = precheck_failure(&p);
 	for (size_t i = 0; i < p.n && !failure; i++)
 		if (p.points[i].state == POINT_NOTE)

@@ -5,6 +5,7 @@
 #include "cli/privileges/kept.h"
 
 #include "cli/doctor/probe.h"
+#include "proc/haste.h"
 #include "proc/privileges.h"
 #include "proc/syscall-filter.h"
 
@@ -21,8 +22,6 @@
 
 /* Who has one of them loads programs and looks at processes. */
 #define SAMPLING (PARTS_OF_ADMIN | PRIVILEGE(CAP_SYS_ADMIN) | PRIVILEGE(CAP_SYS_PTRACE))
-
-#define NICE_GAIN 10 /* of the sampler's threads, see plugins/ebpf/driver.c */
 
 static uint64_t declared(const struct plan_node *node)
 {
@@ -83,7 +82,7 @@ static int needs_admin(uint64_t mask, uint64_t held, bool *ret)
 static bool allow_lower_nice(void)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);
-	rlim_t value = (rlim_t)(20 - (nice - NICE_GAIN));
+	rlim_t value = (rlim_t)(20 - (nice - HASTE_GAIN));
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NICE, &limit) < 0)

@@ -12,6 +12,7 @@
 #include "cli/doctor/precheck.h"
 #include "cli/privileges/kept.h"
 #include "cli/report/runtime-hints.h"
+#include "proc/haste.h"
 #include "proc/privileges.h"
 
 #include <andiron/host.h>
@@ -210,6 +211,18 @@ static int give_up_privileges(const struct plan *plan, int *ret_kernel_symbols, 
 	return code;
 }
 
+/* In haste, since what is recorded waits. */
+static int make_plan(struct recording *r, struct plan **ret, struct error *err)
+{
+	int nice = haste_begin(), code = -ENOMEM;
+
+	r->registry = plugin_path_open(&r->plugin_dirs, false);
+	if (r->registry)
+		code = plan_recording(r, ret, err);
+	haste_end(nice);
+	return code;
+}
+
 static int open_session(struct recording *r, struct error *err)
 {
 	struct session_options options = {
@@ -226,7 +239,7 @@ static int open_session(struct recording *r, struct error *err)
 		.context = r,
 	};
 	struct plan *plan = NULL;
-	int code = plan_recording(r, &plan, err);
+	int code = make_plan(r, &plan, err);
 
 	if (code < 0)
 		return code;
@@ -460,8 +473,6 @@ int recording_run(struct recording *r, char **again)
 		return code;
 	remember_files(r);
 	code = write_aside(r, &err);
-	if (code == 0 && !(r->registry = plugin_path_open(&r->plugin_dirs, false)))
-		code = -ENOMEM;
 	if (code == 0)
 		code = open_session(r, &err);
 	if (code == 0)

@@ -14,6 +14,7 @@
 #include "cli/run/config-watch.h"
 #include "cli/run/live-config.h"
 #include "cli/session.h"
+#include "proc/haste.h"
 #include "proc/privileges.h"
 
 #include <andiron/host.h>
@@ -191,11 +192,9 @@ static bool prepare(struct run *run, const struct plan *plan)
 	return true;
 }
 
-static int run_agent(struct run *run)
+static int make_plan(struct run *run, struct plan **ret)
 {
 	struct error err = ERROR_NULL;
-	struct plan *plan = NULL;
-	int r;
 
 	if (followed_files_init(&run->files, &err) < 0) {
 		fprintf(stderr, "andiron run: %s\n", err.text);
@@ -216,8 +215,19 @@ static int run_agent(struct run *run)
 		.log_format = run->log_format,
 		.files = &run->files,
 	};
-	if (live_config_begin(&run->live, &plan) < 0)
-		return EXIT_FAILED;
+	return live_config_begin(&run->live, ret) < 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+static int run_agent(struct run *run)
+{
+	int nice = haste_begin(), r;
+	struct error err = ERROR_NULL;
+	struct plan *plan = NULL;
+	int code = make_plan(run, &plan);
+
+	haste_end(nice);
+	if (code != EXIT_OK)
+		return code;
 	alloy_flags_say(&run->alloy, &run->log);
 	say_how_it_watches(run);
 	if (!prepare(run, plan)) {

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that goes before others for a while, by a lower nice value (setpriority(2), which on
+ * Linux is of one thread). It is for work that is little and must be done soon: on a machine whose
+ * CPUs are all busy, each millisecond of it would wait for ten of others.
+ *
+ * Threads and children that the thread makes meanwhile inherit the value, so it makes none
+ * that last. */
+#pragma once
+
+#define HASTE_GAIN 10
+
+/* Returns the nice value to give to haste_end. No more than a wish: where the kernel refuses
+ * (neither CAP_SYS_NICE nor RLIMIT_NICE), nothing changes. */
+int haste_begin(void);
+void haste_end(int nice);
