@@ -45,7 +45,7 @@ __u32 deferred_next = 0;
 /* A mapping as it is sent. */
 static __always_inline void deferred_note(struct sampler_mapping *m, struct vm_area_struct *vma)
 {
-	struct file *file = vma->vm_file;
+	struct file *file = mapping_file(vma);
 	struct inode *inode;
 
 	m->start = vma->vm_start;

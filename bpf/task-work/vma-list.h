@@ -10,13 +10,20 @@ extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struc
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym;
 
+/* By the helper: for a pointer that a plain load gives, the verifier looks through all types of the
+ * kernel four times, which takes ten milliseconds. */
+static __always_inline struct file *mapping_file(struct vm_area_struct *vma)
+{
+	return BPF_CORE_READ(vma, vm_file);
+}
+
 /* Whether it is memory of no file or device; or the end of the program's data, where zeroed data
  * begins. */
 static __always_inline bool mapping_is_plain(struct vm_area_struct *vma)
 {
 	__u64 end;
 
-	if (!vma->vm_file)
+	if (!mapping_file(vma))
 		return true;
 	end = BPF_CORE_READ(vma, vm_mm, end_data);
 	return !(vma->vm_flags & (VM_MAYSHARE | VM_PFNMAP | VM_IO | VM_MIXEDMAP)) &&

@@ -2,10 +2,10 @@
 /* See kernel-types.h. */
 #include "proc/kernel-types.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/btf.h>
 #include <string.h>
@@ -46,21 +46,48 @@ bool kernel_types_text_names(struct str btf, const char *name)
 	return false;
 }
 
-bool kernel_types_name(const char *name)
+int kernel_types_read(struct kernel_types *ret)
 {
 	_cleanup_(closep) int fd = open(TYPES, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	_cleanup_(buf_free) struct buf types = BUF_NULL;
+	struct kernel_types t = {.copy = BUF_NULL};
 	struct stat st;
-	void *map;
-	bool has;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) != 0)
+		return -errno;
+	t.map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (t.map != MAP_FAILED) {
+		t.text = (struct str){t.map, (size_t)st.st_size};
+		*ret = t;
+		return 0;
+	}
+	t.map = NULL;
+	r = file_read_fd(fd, &t.copy, TYPES_MAX);
+	if (r != 0) {
+		buf_free(&t.copy);
+		return r;
+	}
+	t.text = buf_str(&t.copy);
+	*ret = t;
+	return 0;
+}
+
+void kernel_types_fini(struct kernel_types *t)
+{
+	if (t->map)
+		munmap(t->map, t->text.n);
+	buf_free(&t->copy);
+	*t = (struct kernel_types){.copy = BUF_NULL};
+}
+
+bool kernel_types_name(const char *name)
+{
+	struct kernel_types types;
+	bool has;
+
+	if (kernel_types_read(&types) != 0)
 		return false;
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED)
-		return file_read_fd(fd, &types, TYPES_MAX) == 0 &&
-		       kernel_types_text_names(buf_str(&types), name);
-	has = kernel_types_text_names((struct str){map, (size_t)st.st_size}, name);
-	munmap(map, (size_t)st.st_size);
+	has = kernel_types_text_names(types.text, name);
+	kernel_types_fini(&types);
 	return has;
 }

@@ -6,7 +6,18 @@
  * Source of the format: linux/btf.h; a section of strings, each with a NUL before and behind it. */
 #pragma once
 
-#include "base/str.h"
+#include "base/buf.h"
+
+/* What the kernel says of its types, mapped, or copied where it cannot be (before 6.16). */
+struct kernel_types {
+	struct str text;
+	void *map; /* or NULL */
+	struct buf copy;
+};
+
+/* 0 or a negative errno. [any] */
+int kernel_types_read(struct kernel_types *ret);
+void kernel_types_fini(struct kernel_types *t);
 
 /* Whether a type, a function or a member has this name. False where the kernel does not tell. One
  * look through its strings, two megabytes: a millisecond, a few more where the file cannot be

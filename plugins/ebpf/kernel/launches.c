@@ -2,6 +2,9 @@
 /* See launches.h. */
 #include "ebpf/kernel/launches.h"
 
+#include "ebpf/kernel/types-excerpt.h"
+
+#include "base/cleanup.h"
 #include "bpfwire/launch.h"
 
 #include <bpf/bpf.h>
@@ -44,13 +47,17 @@ static int load(struct launch_bpf *skel, const struct bpf_object *sampler, uint3
 
 int launches_open(const struct bpf_object *sampler, uint32_t hierarchy, struct launches **ret)
 {
+	_cleanup_(types_excerpt_close) struct types_excerpt types = {.fd = -1};
+	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types_excerpt_open(&types));
 	struct launches *l = calloc(1, sizeof(*l));
 	int r = -ENOMEM;
 
 	if (!l)
 		return r;
-	l->skel = launch_bpf__open();
-	r = l->skel ? load(l->skel, sampler, hierarchy) : -errno;
+	l->skel = launch_bpf__open_opts(&options);
+	r = l->skel ? types_excerpt_fill(&types, l->skel->obj) : -errno;
+	if (r == 0)
+		r = load(l->skel, sampler, hierarchy);
 	if (r == 0)
 		*ret = l;
 	else

@@ -9,9 +9,11 @@
 #include "ebpf/kernel/kernel-support.h"
 #include "ebpf/kernel/sample-logs.h"
 #include "ebpf/kernel/task-work.h"
+#include "ebpf/kernel/types-excerpt.h"
 #include "ebpf/kernel/launches.h"
 
 #include "base/check.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "proc/hierarchy.h"
 #include "proc/libbpf-log.h"
@@ -206,13 +208,15 @@ static int map_memory(struct session *s)
 
 static int load(struct session *s, const struct session_options *o, struct error *err)
 {
+	_cleanup_(types_excerpt_close) struct types_excerpt types = {.fd = -1};
+	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types_excerpt_open(&types));
 	int n_possible = libbpf_num_possible_cpus();
 	int r;
 
 	if (n_possible <= 0)
 		return error_set(err, -ENODEV, "the kernel does not say how many CPUs it has");
 	libbpf_log_quiet();
-	s->skel = sampler_bpf__open();
+	s->skel = sampler_bpf__open_opts(&options);
 	if (!s->skel)
 		return kernel_support_explain(err, -errno);
 	size_maps(s, o, (uint32_t)n_possible);
@@ -222,7 +226,9 @@ static int load(struct session *s, const struct session_options *o, struct error
 	s->skel->rodata->sampler_walks_kernel = orc_may_be_known();
 	if (s->skel->rodata->sampler_walks_kernel)
 		bpf_map__set_max_entries(s->skel->maps.kernel_rows, KERNEL_SETS);
-	r = sampler_bpf__load(s->skel);
+	r = types_excerpt_fill(&types, s->skel->obj);
+	if (r == 0)
+		r = sampler_bpf__load(s->skel);
 	if (r != 0)
 		return kernel_support_explain(err, r);
 	r = map_memory(s);
