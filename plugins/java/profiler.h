@@ -22,7 +22,7 @@ struct profiler_counts {
 /* Takes the settings over, also on failure. */
 int profiler_new(const struct abi_context *context, struct settings *settings,
 		 struct profiler **ret);
-/* No step may be under way. */
+/* No step may be under way. Removes the files of JVMs that could not be stopped in time. */
 void profiler_free(struct profiler *p);
 
 /* Looks for the library, so that its absence is said at once. Begins with the targets. */

