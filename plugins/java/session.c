@@ -164,6 +164,15 @@ static int send_command(struct session *s, struct error *err)
 	return 0;
 }
 
+static const char *hint_of(struct str text)
+{
+	if (str_search(text, STR("already started")) < text.n)
+		return "; something else in this JVM uses it";
+	if (str_search(text, STR("AllocTracer")) < text.n)
+		return " If not, set alloc = \"\" for this JVM";
+	return "";
+}
+
 /* Why the library, once loaded, did not do as it was told. */
 static int refusal(const struct session *s, struct error *err)
 {
@@ -171,10 +180,7 @@ static int refusal(const struct session *s, struct error *err)
 
 	folder_log(&s->folder, text, sizeof(text));
 	return error_set(err, -EPROTO, "async-profiler refuses: %s%s",
-			 text[0] ? text : "it does not say why",
-			 str_search(str_of(text), STR("already started")) < strlen(text)
-				 ? "; something else in this JVM uses it"
-				 : "");
+			 text[0] ? text : "it does not say why", hint_of(str_of(text)));
 }
 
 /* The answer is whole. */
