@@ -96,7 +96,7 @@ static void note(struct profiler *p, struct job *job)
 	job->attached = s->attached;
 	job->foreign = s->foreign;
 	p->counts.failing += refuses(job);
-	p->counts.failures += refuses(job);
+	p->counts.failures += s->failed && !s->foreign;
 	if (s->no_library)
 		p->no_library = s->why;
 	else if (s->attached)
@@ -242,6 +242,7 @@ static bool has_room(struct job *job)
 	if (p->counts.attached + p->beginning < p->max_attached)
 		return true;
 	s->due_ns = clock_mono() + BEGIN_NS;
+	s->failed = false;
 	if (p->counts.attached >= p->max_attached) {
 		error_set(&s->why, -EMFILE, "%u JVMs are profiled already, which is the most",
 			  p->max_attached);

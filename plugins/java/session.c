@@ -84,6 +84,7 @@ static void fail(struct session *s, int code, const struct error *err)
 		s->why = *err;
 	else
 		error_set(&s->why, code, "out of memory");
+	s->failed = true;
 	s->foreign = code == -ENOEXEC || code == -ESRCH;
 	detach(s);
 	back_off(s, asked && code == -ETIMEDOUT);
@@ -95,7 +96,8 @@ static void take(struct session *s)
 
 	buf_free(&s->recording);
 	s->why = ERROR_NULL;
-	if (folder_take(&s->folder, &s->recording, &err) < 0)
+	s->failed = folder_take(&s->folder, &s->recording, &err) < 0;
+	if (s->failed)
 		s->why = err;
 	s->to_ns = clock_real();
 	s->from_ns = s->to_ns - (clock_mono() - s->began_ns);
@@ -180,7 +182,10 @@ static int refusal(const struct session *s, struct error *err)
 
 	folder_log(&s->folder, text, sizeof(text));
 	return error_set(err, -EPROTO, "async-profiler refuses: %s%s",
-			 text[0] ? text : "it does not say why", hint_of(str_of(text)));
+			 text[0] ? text
+				 : "it does not say why; perhaps it cannot be loaded there (a "
+				   "file system with noexec, another C library)",
+			 hint_of(str_of(text)));
 }
 
 /* The answer is whole. */
@@ -381,6 +386,7 @@ void session_step(struct session *s)
 	int r = 0;
 
 	s->wait_fd = -1;
+	s->failed = false;
 	if (!s->attached) {
 		if (s->closing)
 			return;

@@ -44,6 +44,7 @@ struct session {
 	bool attached;          /* the JVM's folder is open */
 	bool running;           /* profiling was begun, and not ended by us */
 	bool foreign;           /* no JVM: news for whoever asks, not for the log */
+	bool failed;            /* this step has, or the recording that it took */
 	bool no_library;        /* the reason is the library, not the JVM */
 	struct error why;       /* code 0: nothing is wrong */
 	struct buf recording;   /* taken, for the owner to send and free */

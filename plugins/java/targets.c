@@ -202,8 +202,8 @@ static void tell(void *context, int change, struct target_row *row)
 	for (uint32_t i = 0; labels && i < row->n_labels; i++)
 		labels[i] = (struct andiron_kv){abi_str_of(row->labels[i].name),
 						abi_str_of(row->labels[i].value)};
-	/* Set when the JVM was attached to, and by no step since. */
-	if (t && t->job && t->job->attached) {
+	/* The name was set when the JVM was attached to, and by no step since. */
+	if (t && t->job && t->job->attached && !t->job->why) {
 		process.pid = t->pid;
 		process.name = abi_str_of(str_of(t->job->session.jvm.name));
 		target.n_processes = 1;

@@ -89,6 +89,15 @@ static bool has(struct str text, const char *what)
 	return str_search(text, str_of(what)) < text.n;
 }
 
+/* One whole argument, wherever it stands. */
+static bool has_argument(struct str cmdline, const char *what)
+{
+	while (cmdline.n)
+		if (str_is(str_cut(&cmdline, '\0'), what))
+			return true;
+	return false;
+}
+
 static int judge(struct str maps, struct str cmdline, bool expects, uint32_t pid, struct error *err)
 {
 	if (has(maps, "/libj9vm"))
@@ -98,11 +107,11 @@ static int judge(struct str maps, struct str cmdline, bool expects, uint32_t pid
 				 pid);
 	if (!has(maps, "/libjvm.so"))
 		return error_set(err, -ENOEXEC, "process %u is not a JVM", pid);
-	if (has(cmdline, "-XX:+DisableAttachMechanism"))
+	if (has_argument(cmdline, "-XX:+DisableAttachMechanism"))
 		return error_set(err, -ENOTSUP,
 				 "the JVM was started with -XX:+DisableAttachMechanism, so nothing "
 				 "can attach to it; start it without that flag");
-	if (has(cmdline, "-Xrs") || has(cmdline, "-XX:+ReduceSignalUsage"))
+	if (has_argument(cmdline, "-Xrs") || has_argument(cmdline, "-XX:+ReduceSignalUsage"))
 		return error_set(
 			err, -ENOTSUP,
 			"the JVM was started with -Xrs, so SIGQUIT would end it instead of "
