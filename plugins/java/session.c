@@ -107,7 +107,7 @@ static void take(struct session *s)
 /* async-profiler ends a recording when its JVM ends in good order. */
 static void on_end(struct session *s)
 {
-	bool ran = s->running;
+	bool ran = s->running || (s->phase == SESSION_ANSWER && s->command == SESSION_START);
 
 	if (ran)
 		take(s);
@@ -343,6 +343,22 @@ static int run_step(struct session *s)
 	return 0;
 }
 
+/* A JVM that ends closes its connections first, and has async-profiler end the recording then. */
+static int broken_step(struct session *s, struct error *err)
+{
+	if (clock_mono() >= s->deadline_ns) {
+		*err = s->why;
+		return err->code;
+	}
+	s->due_ns = s->deadline_ns;
+	return -EAGAIN;
+}
+
+static bool broke(int code)
+{
+	return code == -ECONNRESET || code == -EPIPE;
+}
+
 /* 0: go on; -EAGAIN: wait; else it has failed. */
 static int advance(struct session *s, struct error *err)
 {
@@ -353,6 +369,8 @@ static int advance(struct session *s, struct error *err)
 		return answer_step(s, err);
 	case SESSION_RUNS:
 		return run_step(s);
+	case SESSION_BROKEN:
+		return broken_step(s, err);
 	case SESSION_IDLE:
 	default:
 		return -EAGAIN;
@@ -375,6 +393,14 @@ static void run(struct session *s)
 	}
 	while (r == 0 && s->phase != SESSION_IDLE)
 		r = advance(s, &err);
+	if (broke(r) && s->phase != SESSION_BROKEN) {
+		s->why = err;
+		s->foreign = true; /* no news yet */
+		s->running |= s->command == SESSION_START;
+		s->phase = SESSION_BROKEN;
+		s->due_ns = s->deadline_ns = clock_mono() + SESSION_BROKEN_NS;
+		return;
+	}
 	if (r < 0 && r != -EAGAIN)
 		fail(s, r, &err);
 }

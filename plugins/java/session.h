@@ -20,12 +20,14 @@
 #define SESSION_GRACE_NS   (30 * NS_PER_SEC)
 #define SESSION_CONNECT_NS (10 * NS_PER_SEC) /* from SIGQUIT until the JVM listens */
 #define SESSION_ANSWER_NS  (30 * NS_PER_SEC)
+#define SESSION_BROKEN_NS  (10 * NS_PER_SEC) /* from a broken connection until it is a refusal */
 
 enum session_phase {
 	SESSION_IDLE,    /* nothing is held; to be begun when it is due */
 	SESSION_CONNECT, /* a command waits for the JVM to listen */
 	SESSION_ANSWER,  /* a command waits for its answer */
 	SESSION_RUNS,    /* profiling */
+	SESSION_BROKEN,  /* the connection broke: is the JVM ending? */
 };
 
 enum session_command { SESSION_CLEAR, SESSION_START, SESSION_STOP };

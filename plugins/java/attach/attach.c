@@ -201,7 +201,7 @@ int attach_result(struct str answer, int *ret_code, struct error *err)
 	int status, code;
 
 	if (!answer.n)
-		return error_set(err, -EPROTO,
+		return error_set(err, -ECONNRESET,
 				 "the JVM closed the connection without an answer: it serves its "
 				 "own user only, and this is not it to the JVM");
 	show(rest, text);

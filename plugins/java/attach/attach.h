@@ -49,5 +49,5 @@ int attach_load(struct attach *a, const char *path, const char *options, struct 
 int attach_read(struct attach *a, struct error *err);
 
 /* What a whole answer to `load` says: 0 the library was loaded and its own code is in *ret_code; or
- * -EBADMSG, -EPROTO and the JVM's words. */
+ * -EBADMSG, -EPROTO and the JVM's words; -ECONNRESET: it says nothing. */
 int attach_result(struct str answer, int *ret_code, struct error *err);

@@ -258,7 +258,7 @@ TEST(answers_are_understood)
 	expect(!strchr(err.text, '\x1b'));
 	expect_eq(result("102\nDynamic agent loading is not enabled.", &code, &err), -EPROTO);
 	expect(strstr(err.text, "Dynamic agent loading"));
-	expect_eq(result("", &code, &err), -EPROTO);
+	expect_eq(result("", &code, &err), -ECONNRESET);
 	expect_eq(result("hello", &code, &err), -EBADMSG);
 	expect_eq(result("\n\n\n", &code, &err), -EBADMSG);
 	expect_eq(result("99999999999999999999\n0", &code, &err), -EBADMSG);

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(HERE, "../../scenario")]
 import runtimes  # noqa: E402
 from running import Agent  # noqa: E402
-from tap import Background, andiron, case, main, need_root, write  # noqa: E402
+from tap import Background, andiron, case, main, need_root, read, write  # noqa: E402
 from waiting import until  # noqa: E402
 
 SOURCE = os.path.join(HERE, "java/Work.java")
@@ -224,7 +224,7 @@ def kinds():
 
 @jvm_case
 def versions():
-    """Every version of HotSpot; where the JVM ends in good order, the last recording arrives."""
+    """Every version of HotSpot, until it ends."""
     with Server() as server:
         javas = runtimes.javas()
         jvms = [Jvm(command(java), f"java{java.major}").works() for java in javas]
@@ -240,16 +240,32 @@ def versions():
                     lambda j=jvm, l=least: l <= methods(server.of(j.service)),
                     f"{jvm.service} arrives",
                 )
-            before = {jvm.service: len(server.of(jvm.service)) for jvm in jvms}
             for jvm in jvms:
                 jvm.signal(signal.SIGTERM)
                 jvm.end()
-            for jvm in jvms:
-                agent.until(
-                    lambda j=jvm: len(server.of(j.service)) > before[j.service],
-                    f"the last recording of {jvm.service} arrives",
-                )
             agent.until_metric("andiron_java_jvms", exactly=0)
+
+
+@jvm_case
+def last():
+    """Where a JVM ends in good order, its last recording arrives; of one that was killed none."""
+    jvms = {name: Jvm(command(newest()), name).works() for name in ("ended", "killed")}
+    targets = [jvm.target() for jvm in jvms.values()]
+    with Server() as server:
+        config = config_of(server, ("j", targets, ""))
+        write("java.alloy", read("java.alloy").replace('"1s"', '"1h"'))
+        with Agent(config) as agent:
+            recordings = [f"{folder_of(jvm)}/recording.jfr" for jvm in jvms.values()]
+            agent.until(lambda: all(map(os.path.exists, recordings)), "both are recorded")
+            jvms["ended"].signal(signal.SIGTERM)
+            jvms["killed"].signal(signal.SIGKILL)
+            agent.until(lambda: server.of("ended"), "the last recording arrives")
+            agent.until_metric("andiron_java_jvms", exactly=0)
+            agent.signal(signal.SIGTERM)
+            agent.end()
+        methods(server.of("ended"))
+        assert len(server.taken) == 1, [name for name, _, _ in server.taken]
+        assert not any(os.path.exists(folder_of(jvm)) for jvm in jvms.values()), "left"
 
 
 # A /tmp of its own, other pids, another user; what the agent has in dist is not to be seen.
