@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes C of the flame graph's page: embed.py flame.html flame-page.c
+"""Makes C of a page: embed.py PAGE.html PAGE.c HEADER NAME [connect-src]
 
-The page is cut where the data belong, and its Content-Security-Policy gets the
-hashes of its own script and style, so that nothing else in it can ever run.
+The header declares the constants. The page is NAME; if it has data, it is cut
+where they belong, into NAME_head and NAME_tail. Its Content-Security-Policy gets
+the hashes of its own script and style, so that nothing else in it can ever run,
+and what it may connect to: nothing, unless that is given.
 """
 
 import base64
 import hashlib
+import os
 import re
 import sys
 
@@ -27,7 +30,8 @@ def c_string(name, text):
 
 
 def main():
-    page = open(sys.argv[1], encoding="utf-8").read()
+    source, target, header, name = sys.argv[1:5]
+    page = open(source, encoding="utf-8").read()
     script = re.search(r"<script>(.*?)</script>", page, re.S).group(1)
     style = re.search(r"<style>(.*?)</style>", page, re.S).group(1)
     policy = (
@@ -35,13 +39,16 @@ def main():
         f"{source_hash(style)}; "
         "style-src-attr 'none'; base-uri 'none'; form-action 'none'"
     )
-    head, tail = page.replace("{{CSP}}", policy).split("{{DATA}}")
-    with open(sys.argv[2], "w", encoding="utf-8") as out:
+    policy += "".join(f"; connect-src {place}" for place in sys.argv[5:])
+    parts = page.replace("{{CSP}}", policy).split("{{DATA}}")
+    names = [name] if len(parts) == 1 else [name + "_head", name + "_tail"]
+    with open(target, "w", encoding="utf-8") as out:
         out.write(
-            '/* SPDX-License-Identifier: Apache-2.0 */\n/* Made from flame.html by embed.py. */\n'
+            "/* SPDX-License-Identifier: Apache-2.0 */\n"
+            f"/* Made from {os.path.basename(sys.argv[1])} by embed.py. */\n"
         )
-        out.write('#include "export/flame.h"\n\n')
-        out.write(c_string("flame_page_head", head) + "\n" + c_string("flame_page_tail", tail))
+        out.write(f'#include "{header}"\n\n')
+        out.write("\n".join(c_string(*part) for part in zip(names, parts)))
 
 
 main()

@@ -3,6 +3,7 @@
 #include "status-http/service.h"
 
 #include "abi/value.h"
+#include "status-http/page.h"
 
 #include <errno.h>
 
@@ -66,12 +67,16 @@ static void write_page(struct service *self, uint32_t what, const char *type, st
 {
 	page->type = type;
 	page->status = table(self)->write(self->status.self, what, put_text, &page->body) ? 500
-											   : 200;
+											  : 200;
 }
 
 static void make_page(struct service *self, struct str path, struct page *page)
 {
-	if (str_is(path, "/-/ready")) {
+	if (str_is(path, "/")) {
+		page->status = 200;
+		page->type = "text/html; charset=utf-8";
+		buf_str_append(&page->body, str_of(agent_page));
+	} else if (str_is(path, "/-/ready")) {
 		table(self)->components(self->status.self, put_unready,
 					&(struct unready){&page->body, self->matters});
 		finish(page, 503, "andiron is ready.\n");
@@ -79,14 +84,15 @@ static void make_page(struct service *self, struct str path, struct page *page)
 		table(self)->components(self->status.self, put_exited, &page->body);
 		finish(page, 500, "andiron is healthy.\n");
 	} else if (str_is(path, "/metrics")) {
-		write_page(self, ANDIRON_STATUS_METRICS,
-			   "text/plain; version=0.0.4; charset=utf-8", page);
+		write_page(self, ANDIRON_STATUS_METRICS, "text/plain; version=0.0.4; charset=utf-8",
+			   page);
 	} else if (str_is(path, "/api/v0/web/components")) {
 		write_page(self, ANDIRON_STATUS_COMPONENTS, "application/json", page);
 	} else {
 		page->status = 404;
-		buf_str_append(&page->body, STR("there are /metrics, /-/ready, /-/healthy, "
-						"/-/reload and /api/v0/web/components\n"));
+		buf_str_append(&page->body,
+			       STR("there are / for people, and /metrics, /-/ready, "
+				   "/-/healthy, /-/reload and /api/v0/web/components\n"));
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's state for whoever scrapes and probes:
  *
+ *     /            the page for people (page.h)
  *     /metrics     Prometheus text: everything that the host and its components count
  *     /-/ready     200, or 503 and why: one of those that matter is not live, or is unhealthy
  *     /-/healthy   200, or 500 and why: a component has given up, which a restart may mend.

@@ -165,13 +165,17 @@ def it_answers_what_scripts_of_alloy_ask():
         assert len(by_id) == len(listed), listed
         second = by_id["", "discovery.relabel.second"]
         fields = "name type localID moduleID label referencesTo referencedBy health original"
+        fields += " dataFlowEdgesTo"
         assert set(second) == {*fields.split(), "liveDebuggingEnabled"}, second
         assert second["name"] == "discovery.relabel" and second["label"] == "second", second
         assert second["referencesTo"] == ["discovery.relabel.r"], second
         assert second["referencedBy"] == [], second
         assert by_id["", "discovery.relabel.r"]["referencedBy"] == ["discovery.relabel.second"]
         assert by_id["", "pyroscope.write.w"]["health"]["state"] == "healthy", listed
-        assert by_id["through.t", "pyroscope.relabel.p"]["referencesTo"], listed
+        assert by_id["", "discovery.relabel.r"]["dataFlowEdgesTo"] == ["discovery.relabel.second"]
+        through = by_id["through.t", "pyroscope.relabel.p"]
+        assert through["referencesTo"] == ["pyroscope.write.inner"], through
+        assert through["dataFlowEdgesTo"] == ["through.t/pyroscope.write.inner"], through
         assert "label" not in by_id["", "status.http"], listed
 
         values = {name for name, _ in parse_metrics(get(port, "/metrics")[1])}

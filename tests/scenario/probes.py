@@ -117,7 +117,7 @@ def what_is_served():
         assert get(port, "/-/ready") == (200, "andiron is ready.\n")
         assert get(port, "/-/healthy") == (200, "andiron is healthy.\n")
         code, text = get(port, "/nowhere")
-        assert code == 404 and "there are /metrics, /-/ready, /-/healthy, " in text, text
+        assert code == 404 and "/metrics, /-/ready, /-/healthy, " in text, text
         assert get(port, "/-/ready?x=1")[0] == 200
         assert get(port, "/metrics", data=b"x" * 100000)[0] == 405
         a.stop()

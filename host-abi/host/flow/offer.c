@@ -98,9 +98,11 @@ int offer_batch(struct instance *from, const struct andiron_batch *batch, andiro
 	pthread_rwlock_rdlock(&from->host->wiring);
 	items = calloc(from->receivers.n + 1, sizeof(struct queue_item *));
 	rc = !items ? -ENOMEM : !from->receivers.n ? -ENOTCONN : reserve(from, batch, items);
-	if (!rc) /* before anybody can deliver it */
+	if (!rc) { /* before anybody can deliver it */
 		ledger_count(&from->host->ledger, &from->ledger_node, ANDIRON_LEDGER_TAKEN,
 			     STR_NULL, batch->samples);
+		atomic_fetch_add(&from->sent, batch->samples);
+	}
 	for (size_t i = 0; !rc && i < from->receivers.n; i++) {
 		atomic_fetch_add(&offer->refs, 1);
 		queue_put_reserved(from->receivers.p[i], items[i], offer);

@@ -192,6 +192,7 @@ static void hand_over(struct job *job)
 	check(consumer->component->batch && consumer->created);
 	samples = item->batch->samples;
 	ledger_processing(ledger, &consumer->ledger_node, samples);
+	atomic_fetch_add(&consumer->received, samples);
 	consumer->component->batch(consumer->self, item->batch);
 	item_free(item, false);
 	ledger_processed(ledger, &consumer->ledger_node, samples);

@@ -105,6 +105,8 @@ struct instance {
 	struct health health;
 	struct queue queue;
 	struct job batch;
+	atomic_ullong received; /* samples that were handed to it */
+	atomic_ullong sent;     /* samples of its batches that went on, once for all receivers */
 	struct slots timers, watches, children;
 	struct instances uses; /* services whose tables it has */
 };

@@ -18,11 +18,15 @@ struct links {
 	uint32_t *start, *at;
 };
 
-/* Who names whom in the configuration: targets are named by whoever gets them, receivers by whoever
- * sends to them. */
-static uint32_t naming(const struct plan_edge *e, bool names)
+enum relation { NAMES, NAMED_BY, FLOWS_TO };
+
+/* Who has the relation to the other end, which `far` gives. In the configuration targets are named
+ * by whoever gets them, receivers by whoever sends to them; both flow from `from`. */
+static uint32_t end_of(const struct plan_edge *e, enum relation relation, bool far)
 {
-	return (e->kind == PLAN_TARGETS) == names ? e->to : e->from;
+	bool to = relation != FLOWS_TO && (e->kind == PLAN_TARGETS) == (relation == NAMES);
+
+	return to != far ? e->to : e->from;
 }
 
 static void links_free(struct links *l)
@@ -31,8 +35,7 @@ static void links_free(struct links *l)
 	free(l->at);
 }
 
-/* Of each node those that it names, or those that name it. */
-static int links_init(struct links *l, const struct plan *plan, bool names)
+static int links_init(struct links *l, const struct plan *plan, enum relation relation)
 {
 	size_t n = plan->nodes.n;
 
@@ -43,17 +46,17 @@ static int links_init(struct links *l, const struct plan *plan, bool names)
 	/* start[k + 2] counts, so that after the sums start[k + 1] is where k begins, and after the
 	 * filling where it ends. */
 	vec_each (&plan->edges, e)
-		l->start[naming(e, names) + 2]++;
+		l->start[end_of(e, relation, false) + 2]++;
 	for (size_t i = 2; i < n + 2; i++)
 		l->start[i] += l->start[i - 1];
 	vec_each (&plan->edges, e)
-		l->at[l->start[naming(e, names) + 1]++] = naming(e, !names);
+		l->at[l->start[end_of(e, relation, false) + 1]++] = end_of(e, relation, true);
 	return 0;
 }
 
 struct listing {
 	const struct plan *plan;
-	struct links names, named_by;
+	struct links names, named_by, flows_to;
 	struct instance **instances; /* that stay, by name */
 	size_t n_instances;
 };
@@ -82,13 +85,16 @@ static int listing_init(struct listing *l, struct host *host)
 		if (!(*at)->retiring)
 			l->instances[l->n_instances++] = *at;
 	qsort(l->instances, l->n_instances, sizeof(struct instance *), by_name);
-	return links_init(&l->names, l->plan, true) ?: links_init(&l->named_by, l->plan, false);
+	return links_init(&l->names, l->plan, NAMES)
+		       ?: links_init(&l->named_by, l->plan, NAMED_BY)
+		       ?: links_init(&l->flows_to, l->plan, FLOWS_TO);
 }
 
 static void listing_fini(struct listing *l)
 {
 	links_free(&l->names);
 	links_free(&l->named_by);
+	links_free(&l->flows_to);
 	free(l->instances);
 }
 
@@ -112,6 +118,7 @@ static struct str local_of(const char *id, struct str *ret_module)
 	return str_skip(all, n);
 }
 
+/* By local ids, as Alloy does; or by whole ones, as components of two modules may have the same. */
 static void put_links(struct buf *out, const struct listing *l, const struct links *links,
 		      size_t node)
 {
@@ -121,7 +128,9 @@ static void put_links(struct buf *out, const struct listing *l, const struct lin
 	for (uint32_t i = links->start[node]; i < links->start[node + 1]; i++) {
 		check(links->at[i] < l->plan->nodes.n);
 		buf_str_append(out, i > links->start[node] ? STR(",") : STR(""));
-		json_put_str(out, local_of(l->plan->nodes.p[links->at[i]].id, &module));
+		json_put_str(out, links == &l->flows_to
+					  ? str_of(l->plan->nodes.p[links->at[i]].id)
+					  : local_of(l->plan->nodes.p[links->at[i]].id, &module));
 	}
 	buf_putc(out, ']');
 }
@@ -162,6 +171,8 @@ static void put_component(struct buf *out, const struct listing *l, size_t n)
 	put_links(out, l, &l->names, n);
 	buf_str_append(out, STR(",\"referencedBy\":"));
 	put_links(out, l, &l->named_by, n);
+	buf_str_append(out, STR(",\"dataFlowEdgesTo\":"));
+	put_links(out, l, &l->flows_to, n);
 	buf_str_append(out, STR(",\"health\":"));
 	put_health(out, find(l, node->id));
 	buf_str_append(out, STR(",\"original\":\"\",\"liveDebuggingEnabled\":false}"));

@@ -98,6 +98,24 @@ static void add_ledger(struct adding *a, struct host *host)
 	    ledger_balanced(&host->ledger, NULL, NULL), LABELS(NULL));
 }
 
+/* What comes to a component and goes on from it. */
+static void add_flow(struct adding *a, struct instance *i)
+{
+	const char *const component[4] = {"component_id", i->name};
+
+	if (i->component->batch) {
+		add(a, GAUGE, "andiron_queue_bytes", "Bytes of batches that wait.",
+		    (double)queue_bytes(i), component);
+		add(a, COUNTER, "andiron_samples_received_total",
+		    "Samples that were handed to the component.", (double)atomic_load(&i->received),
+		    component);
+	}
+	if (i->receivers.n)
+		add(a, COUNTER, "andiron_samples_sent_total",
+		    "Samples that the component sent on, to each of its receivers.",
+		    (double)atomic_load(&i->sent), component);
+}
+
 static void add_components(struct adding *a, struct host *host)
 {
 	double n[ANDIRON_HEALTH_EXITED + 1] = {0};
@@ -111,9 +129,7 @@ static void add_components(struct adding *a, struct host *host)
 		n[state]++;
 		add(a, GAUGE, "andiron_component_healthy", "1 if the component is healthy.",
 		    state == ANDIRON_HEALTH_HEALTHY, LABELS("component_id", (*at)->name));
-		if ((*at)->component->batch)
-			add(a, GAUGE, "andiron_queue_bytes", "Bytes of batches that wait.",
-			    (double)queue_bytes(*at), LABELS("component_id", (*at)->name));
+		add_flow(a, *at);
 	}
 	for (uint32_t s = 0; s <= ANDIRON_HEALTH_EXITED; s++)
 		add(a, GAUGE, "alloy_component_controller_running_components",

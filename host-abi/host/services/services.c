@@ -161,6 +161,8 @@ static int32_t send_batch(uint64_t instance, const struct andiron_batch *batch)
 		return -EINVAL;
 	}
 	pthread_rwlock_rdlock(&i->host->wiring);
+	if (i->receivers.n)
+		atomic_fetch_add(&i->sent, batch->samples);
 	vec_each (&i->receivers, to)
 		queue_put(*to, batch);
 	pthread_rwlock_unlock(&i->host->wiring);

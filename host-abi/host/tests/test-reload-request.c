@@ -161,6 +161,8 @@ TEST(components_are_listed_as_alloy_does)
 	has(buf_str(&out),
 	    "\"referencesTo\":[\"test.writer\"],\"referencedBy\":[\"test.producer.a\"]");
 	has(buf_str(&out), "\"referencesTo\":[],\"referencedBy\":[\"test.forward.b\"]");
+	has(buf_str(&out), "\"dataFlowEdgesTo\":[\"test.forward.b\"],\"health\"");
+	has(buf_str(&out), "\"dataFlowEdgesTo\":[],\"health\"");
 	has(buf_str(&out), "\"health\":{\"state\":\"unknown\",\"message\":");
 	buf_free(&out);
 	host_free(host);

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's page in a real browser, against a real agent: what it draws, the keyboard, light and
+dark, a narrow window, and an agent that goes away."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import threading
+import time
+import urllib.request
+
+import chromium
+from ports import free_port
+from running import Agent, get
+from tap import Skip, case, main, until, write
+
+CONFIG = """
+status.http {
+  listen_port = %d
+}
+
+discovery.relabel "first" {
+  targets = [{"__process_pid__" = "1"}]
+}
+
+discovery.relabel "second" {
+  targets = discovery.relabel.first.output
+}
+
+pyroscope.receive_http "in" {
+  http {
+    listen_address = "127.0.0.1"
+    listen_port    = %d
+  }
+  forward_to = [pyroscope.relabel.r.receiver]
+}
+
+pyroscope.relabel "r" {
+  forward_to = [pyroscope.write.w.receiver]
+  rule {
+    target_label = "cluster"
+    replacement  = "<img src=x onerror=alert(1)>"
+  }
+}
+
+pyroscope.write "w" {
+  endpoint {
+    url            = "http://127.0.0.1:%d/%%3Cb%%3E"
+    remote_timeout = "300ms"
+  }
+}
+"""
+
+
+@contextlib.contextmanager
+def browser():
+    if not chromium.PROGRAM:
+        raise Skip("no browser: install chromium to try the page in one")
+    with chromium.Browser() as b:
+        b.resize(1280, 800)
+        yield b
+
+
+@contextlib.contextmanager
+def pushing(port):
+    """Profiles that come all the time."""
+    over = threading.Event()
+
+    def push():
+        while not over.wait(0.05):
+            now = int(time.time())
+            query = f"name=shop&format=folded&from={now - 1}&until={now}"
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/ingest?{query}", b"main;work 5\n")
+
+    thread = threading.Thread(target=push)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+
+
+def shown(b):
+    """What the boxes say to who cannot see them, by component."""
+    texts = b.value("[...document.querySelectorAll('.box')].map(e => e.getAttribute('aria-label'))")
+    return {text.partition(", ")[0]: text for text in texts}
+
+
+def focused(b):
+    return b.value(
+        "document.activeElement.getAttribute('aria-label') || document.activeElement.id"
+    ).partition(", ")[0]
+
+
+def text_of(b, element):
+    return b.value(f"document.getElementById({json.dumps(element)}).textContent")
+
+
+def until_read(b, times=2):
+    """So many readings are there, so that there are rates."""
+    until(
+        lambda: int(b.value("document.documentElement.dataset.readings || 0")) >= times,
+        f"{times} readings",
+    )
+
+
+def brightness(b):
+    r, g, b_ = re.findall(r"\d+", b.value("getComputedStyle(document.body).backgroundColor"))[:3]
+    return (int(r) + int(g) + int(b_)) / 3
+
+
+@case
+def it_shows_the_graph_and_its_rates():
+    """A box for each component, with its health; lines along which samples flow say how many; what
+    the agent says is text, whatever it is; the page's own policy lets it run, without a fault."""
+    port, sdk = free_port(), free_port()
+    with browser() as b, Agent(write("a.alloy", CONFIG % (port, sdk, free_port()))) as a:
+        a.until_ready(port)
+        code, page = get(port, "/")
+        assert code == 200 and "default-src 'none'" in page and "{{" not in page, page[:400]
+        with pushing(sdk):
+            a.until_metric("andiron_samples_received_total", 10, "pyroscope.write.w")
+            b.open(f"http://127.0.0.1:{port}/")
+            until_read(b)
+            boxes = until(
+                lambda: (
+                    s if "unhealthy" in (s := shown(b)).get("pyroscope.write.w", "") else None
+                ),
+                "the writer is shown as unhealthy",
+            )
+            rates = "[...document.querySelectorAll('.rate')].map(e => e.textContent)"
+            until(
+                lambda: sum(bool(re.fullmatch("[0-9.]*[1-9][0-9.]* /s", r)) for r in b.value(rates))
+                == 2,
+                "both lines of samples have a rate",
+            )
+            assert b.value(rates).count("targets") == 1, b.value(rates)
+        assert set(boxes) == {
+            "status.http",
+            "discovery.relabel.first",
+            "discovery.relabel.second",
+            "pyroscope.receive_http.in",
+            "pyroscope.relabel.r",
+            "pyroscope.write.w",
+        }, boxes
+        assert "healthy, relabeling by 1 rules" in boxes["pyroscope.relabel.r"], boxes
+        assert b.value("document.querySelectorAll('.edge.targets').length") == 1
+        assert b.value("document.querySelectorAll('.edge.samples').length") == 2
+        assert text_of(b, "health") == "✗ 1 of 6 components unhealthy", text_of(b, "health")
+        assert "0.1.0" in text_of(b, "version") and "configuration taken" in text_of(b, "facts")
+        b.value(
+            "document.querySelector('.box[aria-label^=\"pyroscope.write.w\"]')"
+            ".dispatchEvent(new MouseEvent('click'))"
+        )
+        assert "127.0.0.1" in text_of(b, "message"), text_of(b, "message")
+        assert "andiron_samples_received_total" in text_of(b, "metrics")
+        assert b.value("document.querySelectorAll('img, b:not(#facts b)').length") == 0
+        assert not b.faults, b.faults
+        assert b.value(
+            "performance.getEntriesByType('resource')"
+            ".every(e => e.name.startsWith(location.origin + '/'))"
+        )
+
+
+@case
+def it_obeys_the_keyboard():
+    """Tab reaches search and graph; arrows go along the flow, Enter opens the details, Escape goes
+    back to the box; / searches."""
+    port, sdk = free_port(), free_port()
+    with browser() as b, Agent(write("a.alloy", CONFIG % (port, sdk, free_port()))) as a:
+        a.until_ready(port)
+        b.open(f"http://127.0.0.1:{port}/")
+        until_read(b)
+        b.press("Tab")
+        assert focused(b) == "Search components", focused(b)
+        b.press("Tab")
+        first = focused(b)
+        assert first in ("discovery.relabel.first", "pyroscope.receive_http.in"), first
+        assert b.value("document.activeElement.matches(':focus-visible')")
+        b.press("/", "i", "n")
+        assert b.value("document.getElementById('search').value") == "in", "typed"
+        assert text_of(b, "matched") == "1 of 6 components", text_of(b, "matched")
+        b.press("Enter")
+        assert focused(b) == "pyroscope.receive_http.in", focused(b)
+        b.press("Escape", "ArrowRight", "ArrowRight")
+        assert focused(b) == "pyroscope.write.w", focused(b)
+        b.press("ArrowLeft", "Enter")
+        assert focused(b) == "chosen" and text_of(b, "chosen") == "pyroscope.relabel.r", focused(b)
+        b.press("Tab", "Tab", "Enter")
+        assert text_of(b, "chosen") == "pyroscope.receive_http.in", text_of(b, "chosen")
+        b.press("Escape")
+        assert focused(b) == "pyroscope.receive_http.in", focused(b)
+        assert b.value("document.getElementById('details').hidden")
+        assert not b.faults, b.faults
+
+
+@case
+def it_is_dark_where_the_user_is_and_narrow_where_the_window_is():
+    """Colours follow the system; at 320 px nothing has to be scrolled sideways, also with details
+    open."""
+    port, sdk = free_port(), free_port()
+    with browser() as b, Agent(write("a.alloy", CONFIG % (port, sdk, free_port()))) as a:
+        a.until_ready(port)
+        b.colours("light")
+        b.open(f"http://127.0.0.1:{port}/")
+        until_read(b)
+        light = brightness(b)
+        b.picture("light.png")
+        b.colours("dark")
+        assert brightness(b) < 60 < 200 < light, (brightness(b), light)
+        b.picture("dark.png")
+        assert os.stat("dark.png").st_size > 5000
+        b.resize(320, 640)
+        boxes = "[...document.querySelectorAll('.box')].map(e => e.getBoundingClientRect().right)"
+        until(lambda: max(b.value(boxes)) <= 320, "all boxes are within the window")
+        b.press("Tab", "Tab", "Enter")
+        assert focused(b) == "chosen"
+        assert b.value("document.documentElement.scrollWidth") <= 320
+
+
+@case
+def it_outlives_the_agent():
+    """While nobody answers it says since when, and it goes on with the next agent there, from 0."""
+    port, sdk = free_port(), free_port()
+    config = write("a.alloy", CONFIG % (port, sdk, free_port()))
+    with browser() as b:
+        with Agent(config) as a:
+            a.until_ready(port)
+            b.open(f"http://127.0.0.1:{port}/")
+            until_read(b)
+            assert not text_of(b, "trouble")
+            a.signal(signal.SIGTERM)
+            a.end().expect(0)
+        until(lambda: text_of(b, "trouble").startswith("No answer since "), "it says so")
+        assert len(shown(b)) == 6
+        write("a.alloy", (CONFIG % (port, sdk, free_port())).replace('"second"', '"other"'))
+        with Agent(config) as a:
+            until(lambda: not text_of(b, "trouble"), "it goes on")
+            until(lambda: "discovery.relabel.other" in shown(b), "the new graph")
+            assert "discovery.relabel.second" not in shown(b)
+            write("a.alloy", "nonsense {")
+            a.signal(signal.SIGHUP)
+            until(lambda: "was refused" in text_of(b, "trouble"), "the refusal is told")
+
+
+@case
+def it_draws_a_thousand_components():
+    """1,000 components are drawn, and what changes is shown without the page standing still."""
+    port = free_port()
+    text = f"status.http {{\n  listen_port = {port}\n}}\n"
+    text += 'discovery.relabel "r" {\n  targets = [{"__process_pid__" = "1"}]\n}\n'
+    text += "".join(
+        f'discovery.relabel "n{i}" {{\n  targets = discovery.relabel.'
+        f'{"r" if i % 40 == 0 else f"n{i - i % 40}"}.output\n}}\n'
+        for i in range(998)
+    )
+    with browser() as b, Agent(write("a.alloy", text)) as a:
+        a.until_ready(port)
+        b.open(f"http://127.0.0.1:{port}/")
+        until_read(b, 3)
+        assert len(shown(b)) == 1000, len(shown(b))
+        b.press("/", "n", "9", "9", "7", "Enter")
+        assert focused(b) == "discovery.relabel.n997", focused(b)
+        assert not b.faults, b.faults
+
+
+main()
