@@ -111,6 +111,8 @@ int host_health_json(struct host *host, struct buf *out);
 /* All components in the form of Alloy's /api/v0/web/components: 0 or -ENOMEM. [loop], O(components
  * and edges). */
 int host_components_json(struct host *host, struct buf *out);
+/* One of them, with its arguments and exports (alloy-values.h): 0, -ENOENT, -ENOMEM. [loop] */
+int host_component_json(struct host *host, struct str id, struct buf *out);
 /* Targets with their processes, in the shape of docs/targets.md: 0; -EBUSY when a component cannot
  * answer now (ask again); -ENOMEM. [loop] */
 int host_targets_json(struct host *host, struct buf *out);

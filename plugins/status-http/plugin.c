@@ -14,7 +14,7 @@
 static const struct andiron_option options[] = {
 	OPTION(STRING, "listen_address", "\"127.0.0.1\"",
 	       "The IP address to listen at, or \"*\" for all of this machine's. Who can reach it "
-	       "can read the metrics, which name endpoints and components. Empty is as absent.",
+	       "can read metrics, targets, and all arguments but secrets. Empty is as absent.",
 	       .since = "0.1"),
 	OPTION(INT, "listen_port", "12345",
 	       "The port; 0 takes one that is free, which the log names. Alloy's own is 12345.",

@@ -7,7 +7,8 @@
 
 #include <errno.h>
 
-#define RETRY_S 1
+#define RETRY_S    1
+#define COMPONENTS "/api/v0/web/components"
 
 struct page {
 	unsigned int status;
@@ -65,9 +66,28 @@ static void finish(struct page *page, unsigned int bad, const char *good)
 
 static void write_page(struct service *self, uint32_t what, const char *type, struct page *page)
 {
-	page->type = type;
-	page->status = table(self)->write(self->status.self, what, put_text, &page->body) ? 500
-											  : 200;
+	int32_t rc = table(self)->write(self->status.self, what, put_text, &page->body);
+
+	page->status = rc == -EBUSY ? 503 : rc ? 500 : 200;
+	if (rc == -EBUSY)
+		buf_str_append(&page->body,
+			       STR("a component is at work and cannot look now; ask again\n"));
+	else if (!rc)
+		page->type = type;
+}
+
+static void write_component(struct service *self, struct str id, struct page *page)
+{
+	const struct andiron_str asked = abi_str_of(id);
+	int32_t rc = -ENOENT;
+
+	if (ANDIRON_HAS(table(self), andiron_status, component))
+		rc = table(self)->component(self->status.self, &asked, put_text, &page->body);
+	page->status = rc == -ENOENT ? 404 : rc ? 500 : 200;
+	if (rc == -ENOENT)
+		buf_str_append(&page->body, STR("no component has this id\n"));
+	else if (!rc)
+		page->type = "application/json";
 }
 
 static void make_page(struct service *self, struct str path, struct page *page)
@@ -86,13 +106,17 @@ static void make_page(struct service *self, struct str path, struct page *page)
 	} else if (str_is(path, "/metrics")) {
 		write_page(self, ANDIRON_STATUS_METRICS, "text/plain; version=0.0.4; charset=utf-8",
 			   page);
-	} else if (str_is(path, "/api/v0/web/components")) {
+	} else if (str_is(path, COMPONENTS)) {
 		write_page(self, ANDIRON_STATUS_COMPONENTS, "application/json", page);
+	} else if (str_is(path, "/targets")) {
+		write_page(self, ANDIRON_STATUS_TARGETS, "application/json", page);
+	} else if (str_starts(path, STR(COMPONENTS "/"))) {
+		write_component(self, str_skip(path, strlen(COMPONENTS "/")), page);
 	} else {
 		page->status = 404;
 		buf_str_append(&page->body,
-			       STR("there are / for people, and /metrics, /-/ready, "
-				   "/-/healthy, /-/reload and /api/v0/web/components\n"));
+			       STR("there are / for people, and /metrics, /-/ready, /-/healthy, "
+				   "/-/reload, /targets and " COMPONENTS "\n"));
 	}
 }
 

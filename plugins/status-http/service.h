@@ -7,7 +7,9 @@
  *     /-/healthy   200, or 500 and why: a component has given up, which a restart may mend.
  *                  An outage of a server is none: a restart does not mend it.
  *     /-/reload    the configuration is read again: 200, or 400: it was refused, or 503: ask again
- *     /api/v0/web/components   JSON: the components, as Alloy lists them
+ *     /targets     JSON: targets, their processes, and why they have none; or 503: ask again
+ *     /api/v0/web/components   JSON: the components, as Alloy lists them; below it, by id, one of
+ *                  them with its arguments and exports
  *
  * All of it runs on the loop: that it answers says that the loop turns. */
 #pragma once

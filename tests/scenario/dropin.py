@@ -208,6 +208,78 @@ def it_answers_what_scripts_of_alloy_ask():
         assert 'no component "discovery.rlabel"' in end(a)
 
 
+SECRETIVE = """
+pyroscope.write "s" {
+  endpoint {
+    url = "http://ada:love@lace@127.0.0.1:9/x"
+
+    basic_auth {
+      username = "ada"
+      password = "lovelace"
+    }
+  }
+  external_labels = {"cluster" = "c \\"1\\""}
+}
+
+discovery.relabel "words" {
+  targets = []
+}
+
+discovery.process "all" {
+}
+"""
+
+
+@case
+def it_tells_with_what_a_component_runs():
+    """Below /api/v0/web/components is each component with its arguments, in Alloy's form and
+    without a secret, and what it exports; /targets has what samplers know of theirs."""
+    port = free_port()
+    with Agent(config(SECRETIVE), f"--server.http.listen-addr=localhost:{port}") as a:
+        a.until_ready(port)
+        path = "/api/v0/web/components"
+        code, text = get(port, f"{path}/pyroscope.write.s")
+        assert code == 200 and "lovelace" not in text, text
+        found = json.loads(text)
+        listed = [c for c in json.loads(get(port, path)[1]) if c["localID"] == "pyroscope.write.s"]
+        assert [{k: v for k, v in found.items() if k in listed[0]}] == listed, found
+
+        def attribute(name, kind, value):
+            return {"name": name, "type": "attr", "value": {"type": kind, "value": value}}
+
+        endpoint, labels = found["arguments"]
+        auth = [
+            attribute("username", "string", "ada"),
+            attribute("password", "capsule", "(secret)"),
+        ]
+        assert endpoint == {
+            "name": "endpoint",
+            "type": "block",
+            "body": [
+                attribute("url", "string", "http://ada:(secret)@127.0.0.1:9/x"),
+                {"name": "basic_auth", "type": "block", "body": auth},
+            ],
+        }, endpoint
+        value = {"type": "string", "value": 'c "1"'}
+        assert labels == attribute(
+            "external_labels", "object", [{"key": "cluster", "value": value}]
+        ), labels
+        assert found["exports"] == [attribute("receiver", "capsule", "receiver")], found
+        assert json.loads(get(port, f"{path}/discovery.relabel.words")[1])["arguments"] == []
+        command_lines = '"__meta_process_commandline","value":{"type":'
+        a.until(
+            lambda: command_lines in get(port, f"{path}/discovery.process.all")[1],
+            "processes are listed",
+        )
+        text = get(port, f"{path}/discovery.process.all")[1]
+        hidden = command_lines + '"capsule","value":"(secret)"}'
+        assert text.count(command_lines) == text.count(hidden) > 0, text[:2000]
+        for absent in ("pyroscope.write", "pyroscope.write.s/", "", "%00", "x" * 2000):
+            assert get(port, f"{path}/{absent}")[0] == 404, absent
+        assert get(port, "/targets") == (200, "{}\n")
+        end(a)
+
+
 GUARDED = """
 http {
   tls {

@@ -157,6 +157,11 @@ def it_shows_the_graph_and_its_rates():
         )
         assert "127.0.0.1" in text_of(b, "message"), text_of(b, "message")
         assert "andiron_samples_received_total" in text_of(b, "metrics")
+        until(lambda: text_of(b, "arguments"), "the arguments are there")
+        assert text_of(b, "arguments").startswith(
+            "endpoint {\n  url = \"http://127.0.0.1:"
+        ), text_of(b, "arguments")
+        assert text_of(b, "exports") == "receiver = receiver\n", text_of(b, "exports")
         assert b.value("document.querySelectorAll('img, b:not(#facts b)').length") == 0
         assert not b.faults, b.faults
         assert b.value(

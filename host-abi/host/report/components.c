@@ -6,6 +6,7 @@
  * sorted list, so that thousands of components are listed at once. */
 #include "base/check.h"
 #include "base/json.h"
+#include "host/report/alloy-values.h"
 #include "host/report/report.h"
 #include "host/state.h"
 
@@ -151,7 +152,23 @@ static void put_health(struct buf *out, struct instance *i)
 	buf_putc(out, '}');
 }
 
-static void put_component(struct buf *out, const struct listing *l, size_t n)
+/* What only the answer about one component has. */
+static void put_rest(struct buf *out, const struct listing *l, size_t n)
+{
+	const struct plan_node *node = &l->plan->nodes.p[n];
+	struct instance *i = find(l, node->id);
+
+	buf_str_append(out, STR(",\"arguments\":"));
+	alloy_put_body(out, node->args, node->registered->component->options);
+	buf_str_append(out, STR(",\"exports\":"));
+	if (i)
+		alloy_put_exports(out, i);
+	else
+		buf_str_append(out, STR("[]"));
+	buf_str_append(out, STR(",\"debugInfo\":[]"));
+}
+
+static void put_component(struct buf *out, const struct listing *l, size_t n, bool whole)
 {
 	const struct plan_node *node = &l->plan->nodes.p[n];
 	const char *name = node->registered->component->name;
@@ -175,7 +192,10 @@ static void put_component(struct buf *out, const struct listing *l, size_t n)
 	put_links(out, l, &l->flows_to, n);
 	buf_str_append(out, STR(",\"health\":"));
 	put_health(out, find(l, node->id));
-	buf_str_append(out, STR(",\"original\":\"\",\"liveDebuggingEnabled\":false}"));
+	buf_str_append(out, STR(",\"original\":\"\",\"liveDebuggingEnabled\":false"));
+	if (whole)
+		put_rest(out, l, n);
+	buf_putc(out, '}');
 }
 
 int host_components_json(struct host *host, struct buf *out)
@@ -186,9 +206,27 @@ int host_components_json(struct host *host, struct buf *out)
 	buf_putc(out, '[');
 	for (size_t n = 0; r == 0 && l.plan && n < l.plan->nodes.n; n++) {
 		buf_str_append(out, n ? STR(",\n") : STR(""));
-		put_component(out, &l, n);
+		put_component(out, &l, n, false);
 	}
 	buf_str_append(out, STR("]\n"));
+	listing_fini(&l);
+	return r == 0 && out->failed ? -ENOMEM : r;
+}
+
+int host_component_json(struct host *host, struct str id, struct buf *out)
+{
+	struct listing l = {0};
+	size_t n = 0, all = host->plan ? host->plan->nodes.n : 0;
+	int r = -ENOENT;
+
+	while (n < all && !str_is(id, host->plan->nodes.p[n].id))
+		n++;
+	if (n < all) {
+		r = listing_init(&l, host);
+		if (r == 0)
+			put_component(out, &l, n, true);
+		buf_putc(out, '\n');
+	}
 	listing_fini(&l);
 	return r == 0 && out->failed ? -ENOMEM : r;
 }

@@ -5,6 +5,7 @@
 #include "host/services/services.h"
 
 #include "abi/batch-view.h"
+#include "abi/value.h"
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "host/flow/offer.h"
@@ -253,6 +254,20 @@ static int32_t status_write(void *self, uint32_t what, andiron_text_fn fn, void 
 		r = host_health_json(self, &text);
 	else if (what == ANDIRON_STATUS_COMPONENTS)
 		r = host_components_json(self, &text);
+	else if (what == ANDIRON_STATUS_TARGETS)
+		r = host_targets_json(self, &text);
+	if (r == 0)
+		fn(arg, &(struct andiron_str){text.p, text.n});
+	buf_free(&text);
+	return r;
+}
+
+static int32_t status_component(void *self, const struct andiron_str *id, andiron_text_fn fn,
+				void *arg)
+{
+	struct buf text = BUF_NULL;
+	int r = host_component_json(self, abi_str(*id), &text);
+
 	if (r == 0)
 		fn(arg, &(struct andiron_str){text.p, text.n});
 	buf_free(&text);
@@ -308,6 +323,7 @@ static const struct andiron_status status_service = {
 	.components = status_components,
 	.upstream = status_upstream,
 	.reload = status_reload,
+	.component = status_component,
 };
 
 /* What the host itself offers. */

@@ -18,6 +18,10 @@ extern "C" {
 /* JSON: a list of components with the fields of Alloy's /api/v0/web/components. Of a host that does
  * not know it, -EINVAL. */
 #define ANDIRON_STATUS_COMPONENTS 3u
+/* JSON: for each component that can tell it, its targets, the processes of each, and why it has
+ * none. -EBUSY while such a component is at work: ask again. Of a host that does not know it,
+ * -EINVAL. */
+#define ANDIRON_STATUS_TARGETS 4u
 
 /* A text, once, borrowed for the call. */
 typedef void (*andiron_text_fn)(void *arg, const struct andiron_str *text);
@@ -36,7 +40,8 @@ struct andiron_status {
 	uint32_t size;
 	uint32_t reserved;
 
-	/* 0 and a text, or -ENOMEM or -EINVAL and none. [loop], O(what there is). */
+	/* 0 and a text, or a negative errno (-ENOMEM, -EINVAL) and none. [loop], O(what there is).
+	 */
 	int32_t (*write)(void *self, uint32_t what, andiron_text_fn fn, void *arg);
 
 	/* Calls fn for each component. 0. [loop], O(components). */
@@ -55,6 +60,13 @@ struct andiron_status {
 	 * changed already; -EOPNOTSUPP: there is nobody here who reads one; -EINVAL; -ENOMEM; then
 	 * fn is not called. Absent in shorter tables. [loop] */
 	int32_t (*reload)(void *self, uint64_t instance, andiron_offer_fn fn, void *arg);
+
+	/* One component as JSON: the fields of the list, and with what arguments it runs (without
+	 * secrets) and what it exports, as Alloy's /api/v0/web/components/ID has them. 0 and a
+	 * text, or -ENOENT or -ENOMEM and none. Absent in shorter tables. [loop], O(components +
+	 * what it exports) */
+	int32_t (*component)(void *self, const struct andiron_str *id, andiron_text_fn fn,
+			     void *arg);
 };
 
 #ifdef __cplusplus
