@@ -4,12 +4,15 @@
 
 #include "abi/option.h"
 #include "abi/value.h"
+#include "base/clock.h"
 #include "http-server/tls.h"
 
 #include <andiron/plugin.h>
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define KEEP_NS (600 * NS_PER_SEC)
 
 static const struct andiron_option options[] = {
 	OPTION(STRING, "listen_address", "\"127.0.0.1\"",
@@ -23,6 +26,10 @@ static const struct andiron_option options[] = {
 	       "Whether a GET or POST of /-/reload has the configuration read again, as SIGHUP "
 	       "does. Whoever reaches the address can then ask for it.",
 	       .since = "0.1"),
+	OPTION(DURATION, "keep_profiles", "\"10m\"",
+	       "How long profiles that are forwarded to its receiver are kept for /flame and "
+	       "/profile, at most 16 MiB of them.",
+	       .min = 1, .max = 86400000000000, .since = "0.1"),
 	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",
 	       .block = &server_tls_options, .since = "0.1"),
 	OPTION(BLOCK, "auth", NULL, "Who may ask; without it, everybody.", .block = &auth_options,
@@ -63,6 +70,7 @@ static void destroy(void *arg)
 	struct service *self = arg;
 
 	listener_fini(&self->listener);
+	live_fini(&self->live);
 	auth_fini(&self->auth);
 	free(self);
 }
@@ -112,6 +120,7 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 		return rc;
 	}
 	self->reload = value_bool(args, "reload", false);
+	self->live.keep_ns = value_int(args, "keep_profiles", KEEP_NS);
 	self->matters = ANDIRON_COMPONENT_RAW_FRAMES | ANDIRON_COMPONENT_WRITER;
 	*ret_self = self;
 	return 0;
@@ -145,7 +154,13 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	auth_fini(&self->auth);
 	self->auth = auth;
 	self->reload = value_bool(args, "reload", false);
+	self->live.keep_ns = value_int(args, "keep_profiles", KEEP_NS);
 	return 0;
+}
+
+static void batch(void *arg, const struct andiron_batch *batch)
+{
+	live_take(&((struct service *)arg)->live, batch);
 }
 
 static void stop(void *arg)
@@ -155,12 +170,18 @@ static void stop(void *arg)
 
 static const char *const needs[] = {ANDIRON_STATUS_ID, NULL};
 
+static const struct andiron_export exports[] = {
+	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, "Keeps the profiles of the last minutes."},
+};
+
 static const struct andiron_component http = {
 	.size = sizeof(http),
-	.flags = ANDIRON_COMPONENT_NO_LABEL,
+	.flags = ANDIRON_COMPONENT_NO_LABEL | ANDIRON_COMPONENT_WANTS_NAMES,
 	.name = "status.http",
 	.summary = "Serves metrics and probes over HTTP.",
 	.options = &http_options,
+	.exports = exports,
+	.n_exports = 1,
 	.needs = needs,
 	.validate = validate,
 	.create = create,
@@ -168,6 +189,7 @@ static const struct andiron_component http = {
 	.update = update,
 	.stop = stop,
 	.destroy = destroy,
+	.batch = batch,
 };
 
 ANDIRON_PLUGIN("status-http", ANDIRON_VERSION, "Apache-2.0", &http);

@@ -3,12 +3,22 @@
 #include "status-http/service.h"
 
 #include "abi/value.h"
+#include "base/clock.h"
 #include "status-http/page.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define RETRY_S    1
+#define LIVE_LONGEST (24 * 3600 * NS_PER_SEC)
 #define COMPONENTS "/api/v0/web/components"
+
+/* A look at the last minutes that a worker draws. */
+struct look {
+	struct live_look look;
+	struct service *service;
+	struct server_request *asker; /* NULL: has gone */
+};
 
 struct page {
 	unsigned int status;
@@ -116,7 +126,7 @@ static void make_page(struct service *self, struct str path, struct page *page)
 		page->status = 404;
 		buf_str_append(&page->body,
 			       STR("there are / for people, and /metrics, /-/ready, /-/healthy, "
-				   "/-/reload, /targets and " COMPONENTS "\n"));
+				   "/-/reload, /targets, /flame, /profile and " COMPONENTS "\n"));
 	}
 }
 
@@ -159,6 +169,8 @@ static void on_over(void *context, struct server_request *r)
 
 	if (self->reloader == r)
 		self->reloader = NULL;
+	if (self->looking && self->looking->asker == r)
+		self->looking->asker = NULL;
 }
 
 /* Answered when it is done, or at once if it cannot be. */
@@ -185,20 +197,111 @@ static void reload(struct service *self, struct server_request *r)
 	self->reloader = r;
 }
 
+/* --- The last minutes --- */
+
+static void draw_look(void *arg)
+{
+	live_look_draw(&((struct look *)arg)->look);
+}
+
+static void look_answer(struct server_request *r, const struct live_look *k)
+{
+	if (k->result == -ENODATA)
+		server_answer_text(r, 404,
+				   "nothing was sampled then: does a sampler forward to "
+				   "status.http.receiver, and has it sent since? Profiles that "
+				   "others have encoded are not kept");
+	else if (k->result)
+		server_answer_text(r, 500, "the profile could not be drawn: out of memory");
+	else
+		server_answer(r, &(struct server_answer){
+					 .status = 200,
+					 .type = k->form == LIVE_PPROF ? "application/octet-stream"
+								       : "text/html; charset=utf-8",
+					 .body = buf_str(&k->out),
+				 });
+}
+
+static void look_done(void *arg)
+{
+	struct look *k = arg;
+	struct service *self = k->service;
+
+	self->looking = NULL;
+	if (k->asker) {
+		look_answer(k->asker, &k->look);
+		listener_turn(&self->listener);
+	}
+	live_look_fini(&k->look);
+	free(k);
+}
+
+/* A time of the query; `absent` if there is none. False: it is no time. */
+static bool read_time(struct server_request *r, const char *name, int64_t absent, int64_t *ret)
+{
+	struct str text = server_request_query(r, name);
+
+	*ret = absent;
+	return !text.p || (duration_parse(text, ret) && *ret > 0 && *ret <= LIVE_LONGEST);
+}
+
+static void look(struct service *self, struct server_request *r, bool pprof)
+{
+	const struct abi_context *c = &self->listener.context;
+	struct look *k;
+
+	if (self->looking) {
+		server_answer(r, &(struct server_answer){
+					 .status = 503,
+					 .type = "text/plain; charset=utf-8",
+					 .retry_s = RETRY_S,
+					 .body = STR("another profile is being drawn; ask again\n"),
+				 });
+		return;
+	}
+	k = calloc(1, sizeof(*k));
+	if (k && (!read_time(r, "last", 60 * NS_PER_SEC, &k->look.last_ns) ||
+		  !read_time(r, "against", 0, &k->look.against_ns))) {
+		free(k);
+		server_answer_text(r, 400, "last and against are times like 60s or 5m, up to 24h");
+		return;
+	}
+	if (k) {
+		k->look.form = pprof ? LIVE_PPROF
+				     : k->look.against_ns ? LIVE_COMPARED : LIVE_FLAME;
+		k->service = self;
+		k->asker = r;
+	}
+	if (!k || live_look_init(&k->look, &self->live, clock_real()) ||
+	    c->host->work(c->instance, draw_look, look_done, k)) {
+		if (k)
+			live_look_fini(&k->look);
+		free(k);
+		server_answer_text(r, 500, "out of memory");
+		return;
+	}
+	self->looking = k;
+}
+
 /* A page is answered when its head has been read. */
 static void on_request(void *context, struct server_request *r)
 {
+	struct str path = server_request_path(r);
 	struct page page = {405, "text/plain; charset=utf-8", BUF_NULL};
 
 	if (!auth_admits(&((struct service *)context)->auth, r))
 		return;
-	if (str_is(server_request_path(r), "/-/reload") &&
+	if (str_is(path, "/-/reload") &&
 	    (server_request_is(r, "GET") || server_request_is(r, "POST"))) {
 		reload(context, r);
 		return;
 	}
+	if (server_request_is(r, "GET") && (str_is(path, "/flame") || str_is(path, "/profile"))) {
+		look(context, r, str_is(path, "/profile"));
+		return;
+	}
 	if (server_request_is(r, "GET") || server_request_is(r, "HEAD"))
-		make_page(context, server_request_path(r), &page);
+		make_page(context, path, &page);
 	if (page.body.failed)
 		page.status = 500;
 	server_answer(r, &(struct server_answer){

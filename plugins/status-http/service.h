@@ -8,6 +8,8 @@
  *                  An outage of a server is none: a restart does not mend it.
  *     /-/reload    the configuration is read again: 200, or 400: it was refused, or 503: ask again
  *     /targets     JSON: targets, their processes, and why they have none; or 503: ask again
+ *     /flame       the flame graph of ?last=60s, against what was ?against=5m before
+ *     /profile     the same time as pprof
  *     /api/v0/web/components   JSON: the components, as Alloy lists them; below it, by id, one of
  *                  them with its arguments and exports
  *
@@ -16,6 +18,7 @@
 
 #include "http-server/listener.h"
 #include "status-http/auth.h"
+#include "status-http/live.h"
 
 #include <andiron/status.h>
 
@@ -26,6 +29,8 @@ struct service {
 	struct auth auth;                /* who may ask; the caller's to set */
 	bool reload;                     /* whether /-/reload does anything */
 	bool reloading;                  /* one was asked for, and is not over */
+	struct live live;                /* what came to the receiver; the caller's to fill */
+	struct look *looking;            /* a worker draws it; NULL: none does */
 	struct server_request *reloader; /* who waits for that; NULL: nobody any more */
 };
 

@@ -15,7 +15,7 @@ import urllib.request
 import chromium
 from ports import free_port
 from running import Agent, get
-from tap import Skip, case, main, until, write
+from tap import Skip, andiron, case, main, until, write
 
 CONFIG = """
 status.http {
@@ -35,7 +35,7 @@ pyroscope.receive_http "in" {
     listen_address = "127.0.0.1"
     listen_port    = %d
   }
-  forward_to = [pyroscope.relabel.r.receiver]
+  forward_to = [pyroscope.relabel.r.receiver, status.http.receiver]
 }
 
 pyroscope.relabel "r" {
@@ -135,7 +135,7 @@ def it_shows_the_graph_and_its_rates():
             until(
                 lambda: sum(bool(re.fullmatch("[0-9.]*[1-9][0-9.]* /s", r)) for r in b.value(rates))
                 == 2,
-                "both lines of samples have a rate",
+                "the lines of samples have a rate",
             )
             assert b.value(rates).count("targets") == 1, b.value(rates)
         assert set(boxes) == {
@@ -148,7 +148,7 @@ def it_shows_the_graph_and_its_rates():
         }, boxes
         assert "healthy, relabeling by 1 rules" in boxes["pyroscope.relabel.r"], boxes
         assert b.value("document.querySelectorAll('.edge.targets').length") == 1
-        assert b.value("document.querySelectorAll('.edge.samples').length") == 2
+        assert b.value("document.querySelectorAll('.edge.samples').length") == 3
         assert text_of(b, "health") == "✗ 1 of 6 components unhealthy", text_of(b, "health")
         assert "0.1.0" in text_of(b, "version") and "configuration taken" in text_of(b, "facts")
         b.value(
@@ -181,7 +181,7 @@ def it_obeys_the_keyboard():
         until_read(b)
         b.press("Tab")
         assert focused(b) == "Search components", focused(b)
-        b.press("Tab")
+        b.press(*["Tab"] * 6)  # over the links to profiles
         first = focused(b)
         assert first in ("discovery.relabel.first", "pyroscope.receive_http.in"), first
         assert b.value("document.activeElement.matches(':focus-visible')")
@@ -221,9 +221,42 @@ def it_is_dark_where_the_user_is_and_narrow_where_the_window_is():
         b.resize(320, 640)
         boxes = "[...document.querySelectorAll('.box')].map(e => e.getBoundingClientRect().right)"
         until(lambda: max(b.value(boxes)) <= 320, "all boxes are within the window")
-        b.press("Tab", "Tab", "Enter")
+        b.press("/", "Escape", "Enter")
         assert focused(b) == "chosen"
         assert b.value("document.documentElement.scrollWidth") <= 320
+
+
+@case
+def it_has_flame_graphs_of_the_last_minutes():
+    """What came to its receiver is drawn, compared and downloaded for as long as was asked; what
+    cannot be had says why."""
+    port, sdk = free_port(), free_port()
+    with browser() as b, Agent(write("a.alloy", CONFIG % (port, sdk, free_port()))) as a:
+        a.until_ready(port)
+        assert get(port, "/flame")[0] == get(port, "/profile")[0] == 404
+        for bad in ("last=x", "last=0s", "last=-1s", "last=25h", "against=1e400s", "last="):
+            assert get(port, f"/flame?{bad}")[0] == 400, bad
+        assert get(port, "/flame", method="POST", data=b"")[0] == 405
+        with pushing(sdk):
+            a.until_metric("andiron_samples_received_total", 50, "status.http")
+        b.open(f"http://127.0.0.1:{port}/flame?last=5m#q=work")
+        samples = int(b.value("document.documentElement.dataset.matched"))
+        assert samples >= 50 and "The last 5m" in text_of(b, "title"), samples
+        assert get(port, "/flame?last=5m&against=12h")[0] == 404  # nothing was sampled then
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/profile?last=5m") as answer:
+            with open("live.pb.gz", "wb") as out:
+                out.write(answer.read())
+        report = json.loads(andiron("report", "--json", "live.pb.gz").expect(0).out)
+        assert report["samples"] == samples, (report, samples)
+        earlier = until(
+            lambda: (p if (p := get(port, "/flame?last=24h&against=1ms"))[0] == 200 else None),
+            "the last day can be compared with itself, nearly",
+        )
+        assert "earlier → now" in earlier[1] and '"pair"' in earlier[1], earlier[1][-500:]
+        b.open(f"http://127.0.0.1:{port}/")
+        until_read(b)
+        assert not b.value("document.getElementById('looks').hidden")
+        assert not b.faults, b.faults
 
 
 @case
