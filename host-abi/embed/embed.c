@@ -265,7 +265,8 @@ static int open_registry(struct andiron *a)
 	return registry_new(dirs, a->plugins.p, false, &a->registry);
 }
 
-static int make_plan(struct andiron *a, struct config *config, struct buf *text, struct plan **ret)
+static int make_plan(struct registry *registry, struct config *config, struct buf *text,
+		     struct plan **ret)
 {
 	char *findings = NULL;
 	size_t n = 0;
@@ -274,7 +275,7 @@ static int make_plan(struct andiron *a, struct config *config, struct buf *text,
 
 	if (!out)
 		return -ENOMEM;
-	r = config_plan(config, a->registry, false, out, ret);
+	r = config_plan(config, registry, false, out, ret);
 	fclose(out);
 	if (n > 0)
 		buf_append(text, findings, n);
@@ -300,6 +301,8 @@ static int change_to(struct andiron *a, struct plan *plan, struct embed_job *job
 static int take_config(struct andiron *a, struct embed_job *job)
 {
 	struct config *config = job->arg;
+	struct registry *registry = NULL;
+	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
 	int r = open_registry(a);
 
@@ -307,17 +310,25 @@ static int take_config(struct andiron *a, struct embed_job *job)
 		buf_str_append(&job->text, STR("it was stopped; open another instance"));
 		r = -EINVAL;
 	}
+	/* Plugin files that were replaced are taken up by whoever runs. */
+	if (r == 0 && a->stage == EMBED_RUNNING && registry_renew(a->registry, &registry, &err) < 0)
+		r = embed_say(job, err.code, &err);
 	if (r == 0)
-		r = make_plan(a, config, &job->text, &plan);
+		r = make_plan(registry ? registry : a->registry, config, &job->text, &plan);
 	if (r == 0)
 		r = change_to(a, plan, job);
 	host_note_configuration(a->host, r == 0);
 	if (r < 0) {
+		registry_free(registry);
 		config_free(config);
 		return r;
 	}
 	config_free(a->config);
 	a->config = config;
+	if (registry) {
+		registry_free(a->registry);
+		a->registry = registry;
+	}
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 struct registry;
+struct plugin_generation;
 
 struct registered_plugin {
 	const char *path;
@@ -25,6 +26,9 @@ struct registered_plugin {
 	/* As registry/outline.h has it, or `plugin`; NULL: refused. */
 	const struct andiron_plugin *outline;
 	const char *refused; /* why, a sentence; NULL if loaded */
+	/* Which file of that path it is (registry/generation.h); NULL: not loaded, or given. */
+	const struct plugin_generation *generation;
+	int fd; /* of the file, where a component has work for a process of its own; else -1 */
 };
 
 struct registered_component {
@@ -38,6 +42,11 @@ struct registered_component {
  * a fault of a single file or directory is no failure. */
 int registry_new(const char *const *dirs, const struct andiron_plugin *const *given, bool probe,
 		 struct registry **ret);
+/* The same again, from the files as they are now; what `old` has loaded is loaded. A file that was
+ * put in another's place is loaded beside it, so its components are others; a plugin whose file is
+ * the same, or of the same build, has the components that it had. 0; -ENOEXEC and a sentence: such
+ * a file is refused, and `old` is as good as before; -ENOMEM. */
+int registry_renew(const struct registry *old, struct registry **ret, struct error *err);
 /* Loads the plugins of these components, and those whose components may come into their plan by
  * themselves. All plugins, if a name is not known (so that the finding can say what there is), or
  * `names` is NULL. What is refused on the way says so in registry_plugins. What a plan of this
@@ -67,6 +76,10 @@ const char *registry_searched(const struct registry *r);
  * tried. Some 5 ms. For a process with one thread. */
 int registry_probe(const char *path, struct error *err);
 
+/* As registry_load. *ret_fd is the file, to be closed, if a component has work for a process of its
+ * own (andiron/subprocess.h), else -1. */
+int registry_load_kept(const char *path, const struct andiron_plugin **ret, int *ret_fd,
+		       struct error *err);
 /* Loads and checks one file. -ENOEXEC and a sentence if it is refused. A damaged file may crash the
  * caller: see registry_probe. `ret_library`, for dlclose, may be NULL: then it stays loaded. */
 int registry_load(const char *path, const struct andiron_plugin **ret, void **ret_library,

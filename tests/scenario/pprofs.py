@@ -34,6 +34,13 @@ def values_by_function(pprof):
     return sums
 
 
+def span(pprof):
+    """Begin and end of what a pushed profile covers, in ns; servers are told its end."""
+    raw = gzip.decompress(pprof) if pprof[:2] == b"\x1f\x8b" else pprof
+    end, duration = (numbers(raw, field)[0] for field in (9, 10))
+    return end - duration, end
+
+
 class Receiver:
     """Takes what pyroscope.write pushes: `pushed` is a list of (labels, profile's bytes)."""
 

@@ -70,7 +70,7 @@ int live_config_begin(struct live_config *live, struct plan **ret)
 		fprintf(stderr, "andiron run: %s\n", err.text);
 		return r;
 	}
-	r = config_plan(live->config, live->registry, false, stderr, ret);
+	r = config_plan(live->config, *live->registry, false, stderr, ret);
 	if (r == 0) {
 		struct manner manner = manner_of(live, *ret);
 
@@ -92,7 +92,8 @@ bool live_config_readable(const struct live_config *live)
 }
 
 /* Findings as people read them, or as one line of a log that machines read. */
-static int make_plan(const struct live_config *live, struct config *config, struct plan **ret)
+static int make_plan(const struct live_config *live, struct config *config,
+		     struct registry *registry, struct plan **ret)
 {
 	char *text = NULL;
 	size_t n = 0;
@@ -101,7 +102,7 @@ static int make_plan(const struct live_config *live, struct config *config, stru
 
 	if (!out)
 		return -ENOMEM;
-	r = config_plan(config, live->registry, false, out, ret);
+	r = config_plan(config, registry, false, out, ret);
 	if (out != stderr) {
 		fclose(out);
 		if (n > 0)
@@ -112,21 +113,28 @@ static int make_plan(const struct live_config *live, struct config *config, stru
 	return r;
 }
 
-static int change_graph(const struct live_config *live, struct config *config, struct host *host)
+static int change_to_plan(const struct live_config *live, struct plan *plan, struct host *host,
+			  struct error *err)
+{
+	int r = kept_check(live->kept, plan, err);
+
+	if (r < 0)
+		plan_free(plan);
+	return r < 0 ? r : host_reload(host, plan, err);
+}
+
+static int change_graph(const struct live_config *live, struct config *config,
+			struct registry *registry, struct host *host)
 {
 	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
 	struct manner manner;
-	int r = make_plan(live, config, &plan);
+	int r = make_plan(live, config, registry, &plan);
 
 	if (r < 0)
 		return r;
 	manner = manner_of(live, plan);
-	r = kept_check(live->kept, plan, &err);
-	if (r == 0)
-		r = host_reload(host, plan, &err);
-	else
-		plan_free(plan);
+	r = change_to_plan(live, plan, host, &err);
 	if (r < 0) {
 		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
 		return r;
@@ -135,6 +143,27 @@ static int change_graph(const struct live_config *live, struct config *config, s
 	log_change(live->log, manner.level, manner.format);
 	host_log_change(host, manner.level, manner.format);
 	return 0;
+}
+
+/* With the plugins' files as they are now. */
+static int change_all(const struct live_config *live, struct config *config, struct host *host)
+{
+	struct error err = ERROR_NULL;
+	struct registry *registry = NULL;
+	int r = registry_renew(*live->registry, &registry, &err);
+
+	if (r < 0) {
+		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
+		return r;
+	}
+	r = change_graph(live, config, registry, host);
+	if (r == 0) { /* the plan that pointed into the old one is gone */
+		registry_free(*live->registry);
+		*live->registry = registry;
+	} else {
+		registry_free(registry);
+	}
+	return r;
 }
 
 static int note(const struct live_config *live, struct host *host, int r)
@@ -149,9 +178,10 @@ static int note(const struct live_config *live, struct host *host, int r)
 }
 
 /* Takes the configuration over. */
-static int try(struct live_config *live, struct host *host, struct config *config)
+static int try(struct live_config *live, struct host *host, struct config *config, bool always)
 {
-	int r = change_graph(live, config, host);
+	int r = always ? change_all(live, config, host)
+		       : change_graph(live, config, *live->registry, host);
 
 	config_free(live->refused);
 	live->refused = NULL;
@@ -190,7 +220,7 @@ static int take(struct live_config *live, struct host *host, bool always)
 		return 0;
 	}
 	buf_clear(&live->unread);
-	return try(live, host, config);
+	return try(live, host, config, always);
 }
 
 int live_config_reload(struct live_config *live, struct host *host)
@@ -216,7 +246,7 @@ int live_config_refresh(struct live_config *live, struct host *host)
 		good = config_add_text(copy, s->name, s->text) == 0;
 	}
 	if (good)
-		r = change_graph(live, copy, host);
+		r = change_graph(live, copy, *live->registry, host);
 	if (r == 0) {
 		config_free(live->config);
 		live->config = copy;

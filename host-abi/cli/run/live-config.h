@@ -18,13 +18,13 @@ struct live_config {
 	/* Borrowed: what it is made of, and where refusals are said. */
 	char *const *paths;
 	size_t n_paths;
-	struct registry *registry;
-	const struct kept *kept; /* what a new plan has to do with */
+	struct registry **registry; /* of the plan that runs; a change may put another there */
+	const struct kept *kept;    /* what a new plan has to do with */
 	struct log *log;
 	const struct source *more; /* texts beside them; empty ones are left out */
 	size_t n_more;
 	const char *log_level, *log_format; /* of the command line; NULL: as the files have it */
-	struct followed_files *files; /* told of each plan */
+	struct followed_files *files;       /* told of each plan */
 	/* Its own. */
 	struct config *config;  /* of the graph that runs */
 	struct config *refused; /* what was tried last, if that was refused; else NULL */
@@ -40,11 +40,12 @@ int live_config_begin(struct live_config *live, struct plan **ret);
 /* Whether its files can be read now, those of local.file among them. */
 bool live_config_readable(const struct live_config *live);
 
-/* Reads it again and changes the graph. 0, or a negative errno after a message; -EBUSY and
+/* Reads it again, takes up plugin files that were replaced (registry_renew), changes the graph.
+ * 0, or a negative errno after a message; -EBUSY and
  * -ETIMEDOUT: a component had no time, so try again. */
 int live_config_reload(struct live_config *live, struct host *host);
 
-/* The same, if the files differ from what was tried last. */
+/* The same with the plugins that are known, if the files differ from what was tried last. */
 int live_config_follow(struct live_config *live, struct host *host);
 
 /* Makes a new plan of the texts that run, for files whose content is in it have changed. */

@@ -206,7 +206,7 @@ static int make_plan(struct run *run, struct plan **ret)
 	run->live = (struct live_config){
 		.paths = run->paths,
 		.n_paths = run->n_paths,
-		.registry = run->registry,
+		.registry = &run->registry,
 		.kept = &run->kept,
 		.log = &run->log,
 		.more = run->alloy.sources,
@@ -345,8 +345,9 @@ const struct command verb_run = {
 		"directory of *.alloy files.\n"
 		"SIGTERM or Ctrl-C delivers what is queued and stops; a second one stops at "
 		"once. SIGHUP, or with --watch a change of the files, reads the configuration "
-		"again; one with errors is refused, and the old one goes on. Flags of Alloy's "
-		"`run` are accepted; the log says of each that has no effect here why.",
+		"again; one with errors is refused, and the old one goes on. SIGHUP also takes "
+		"plugin files up that were replaced. Flags of Alloy's `run` are accepted; the log "
+		"says of each that has no effect here why.",
 	.examples = "sudo andiron run --status /run/andiron.sock agent.alloy\n"
 		    "curl --unix-socket /run/andiron.sock http://localhost/metrics\n",
 	.flags = flags,

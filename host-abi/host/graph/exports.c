@@ -5,7 +5,7 @@
 #include "abi/target-feed.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "host/graph/instance.h"
+#include "host/state.h"
 
 #include <errno.h>
 
@@ -20,6 +20,7 @@ static void again(struct job *job)
 	pthread_mutex_unlock(&e->lock);
 	if (i->stage == STAGE_LIVE || i->stage == STAGE_STARTING)
 		i->component->resend(i->self, e->name);
+	host_poke(i->host);
 }
 
 int export_init(struct export *e, const char *name, struct instance *owner, bool keep)

@@ -3,6 +3,7 @@
 #include "host/graph/instance.h"
 
 #include "base/check.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "host/state.h"
 
@@ -87,6 +88,7 @@ int instance_new(struct host *host, const char *name, const struct andiron_compo
 		return -ENOMEM;
 	i->host = host;
 	i->component = component;
+	i->file = -1;
 	i->refs = 1;
 	i->health.since_ns = clock_real();
 	pthread_mutex_init(&i->lock, NULL);
@@ -114,7 +116,9 @@ void instance_unref(struct instance *i)
 	check(refs > 0);
 	if (refs > 1)
 		return;
-	check(!i->queue.first);
+	check(!i->queue.first && !i->successor);
+	if (i->predecessor)
+		instance_unref(i->predecessor);
 	for (size_t n = 0; n < i->n_exports; n++)
 		export_fini(&i->exports[n]);
 	free(i->exports);
@@ -128,6 +132,7 @@ void instance_unref(struct instance *i)
 	vec_free(&i->uses);
 	strand_fini(&i->strand);
 	pthread_mutex_destroy(&i->lock);
+	closep(&i->file);
 	free(i->name);
 	free(i);
 }

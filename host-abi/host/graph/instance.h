@@ -18,6 +18,7 @@
 #include <andiron/component.h>
 
 struct host;
+struct plugin_generation;
 
 /* The ABI's opaque error is ours (host.h of the ABI, error_add). */
 struct andiron_error {
@@ -73,6 +74,8 @@ struct instance {
 	uint64_t id;
 	struct host *host;
 	const struct andiron_component *component;
+	const struct plugin_generation *generation; /* its file; NULL: the program's own */
+	int file; /* that file, where a process of its own needs it; else -1 */
 	char *name;
 	void *self;
 	atomic_uint refs;
@@ -83,7 +86,10 @@ struct instance {
 	bool created; /* the component made itself: it must be destroyed */
 	bool wired;   /* its edges are there: it may start */
 	bool retiring;
-	enum stage upstream; /* the least of those upstream that retire (scheduler.c) */
+	/* What it takes the place of, by a reference, until that is gone; and the other way round,
+	 * while that goes on until this one works (scheduler.c). */
+	struct instance *predecessor, *successor;
+	enum stage upstream;        /* the least of those upstream that retire (scheduler.c) */
 	int64_t deadline_ns;        /* of the drain, once it retires */
 	struct andiron_error error; /* of the call under way */
 	int32_t result;

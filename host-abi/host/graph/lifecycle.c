@@ -3,14 +3,17 @@
  * component on a worker, the light part notes on the loop what came of it. */
 #include "host/graph/lifecycle.h"
 #include "host/graph/scheduler.h"
+#include "host/graph/succession.h"
 #include "host/graph/wiring.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "host/services/callbacks.h"
+#include "host/services/sandboxed-worker.h"
 #include "host/services/services.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 static void start_heavy(struct job *job)
 {
@@ -43,8 +46,12 @@ static void started(struct job *job)
 {
 	struct instance *i = container_of(job, struct instance, start);
 
+	struct instance *was = succession_overlaps(i);
+
 	if (i->stage == STAGE_STARTING)
 		i->stage = STAGE_LIVE;
+	if (was) /* from here on it is waited for its targets, and not for ever */
+		was->deadline_ns = clock_mono() + i->host->options.drain_ns;
 	host_poke(i->host);
 }
 
@@ -192,6 +199,7 @@ void lifecycle_reap(struct host *host)
 		forget_gone(&(*at)->sources);
 	}
 	for (size_t gone = list->n; gone < n; gone++) {
+		succession_end(list->p[gone]);
 		forget_metrics(host, list->p[gone]->name);
 		instance_unref(list->p[gone]);
 	}
@@ -302,6 +310,17 @@ static void discard(struct host *host, struct instance *i)
 		host_step(host);
 }
 
+/* Without a descriptor for it, the file at its path has to do. */
+static void note_file(struct instance *i, const struct registered_plugin *plugin)
+{
+	if (!plugin)
+		return;
+	i->generation = plugin->generation;
+	if (ANDIRON_HAS(i->component, andiron_component, subprocess) && plugin->fd >= 0)
+		/* Not one of those that the worker has, see sandboxed-worker.c. */
+		i->file = fcntl(plugin->fd, F_DUPFD_CLOEXEC, SANDBOXED_WORKER_SOCKET + 2);
+}
+
 int lifecycle_create(struct host *host, const struct plan_node *node, struct instance **ret,
 		     struct error *err)
 {
@@ -316,6 +335,7 @@ int lifecycle_create(struct host *host, const struct plan_node *node, struct ins
 	if (r < 0)
 		return r;
 	lifecycle_init(i);
+	note_file(i, node->registered->plugin);
 	pthread_rwlock_wrlock(&host->wiring);
 	host->instances.p[host->instances.n++] = i;
 	pthread_rwlock_unlock(&host->wiring);

@@ -10,6 +10,7 @@
 #include "host/graph/lifecycle.h"
 #include "host/graph/reload.h"
 #include "host/graph/scheduler.h"
+#include "host/graph/succession.h"
 #include "host/graph/wiring.h"
 #include "host/services/services.h"
 
@@ -22,6 +23,7 @@ struct move {
 	const struct plan_node *node;
 	const struct plan_node *old_node; /* NULL: nothing with this id and component ran */
 	struct instance *instance;        /* as it will be */
+	struct instance *was;             /* as it is, of whatever file */
 	bool made, updated;
 	/* Of the update under way. */
 	const struct andiron_value *args;
@@ -78,6 +80,53 @@ static struct instance *find_instance(struct host *host, const struct plan_node 
 	return NULL;
 }
 
+static struct instance *find_named(struct host *host, const char *id)
+{
+	vec_each (&host->instances, at)
+		if (!(*at)->retiring && strcmp((*at)->name, id) == 0)
+			return *at;
+	return NULL;
+}
+
+/* Of a component that another file has now. */
+static bool is_replaced(const struct change *c, const struct instance *service)
+{
+	for (size_t n = 0; n < c->n; n++)
+		if (c->moves[n].was == service && !c->moves[n].instance)
+			return true;
+	return false;
+}
+
+static bool uses_replaced(const struct change *c, struct instance *i)
+{
+	bool uses = false;
+
+	pthread_mutex_lock(&i->lock);
+	vec_each (&i->uses, service)
+		uses = uses || is_replaced(c, *service);
+	pthread_mutex_unlock(&i->lock);
+	return uses;
+}
+
+/* Who has tables of a service that is replaced is made anew: it would call the old one for ever. */
+static void unmatch_users(struct change *c)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (size_t n = 0; n < c->n; n++) {
+			struct move *m = &c->moves[n];
+
+			if (!m->instance || !uses_replaced(c, m->instance))
+				continue;
+			m->instance = NULL;
+			m->old_node = NULL;
+			again = true;
+		}
+	}
+}
+
 static void match(struct change *c)
 {
 	for (size_t n = 0; n < c->n; n++) {
@@ -88,7 +137,9 @@ static void match(struct change *c)
 		m->instance = m->old_node ? find_instance(c->host, m->node) : NULL;
 		if (!m->instance)
 			m->old_node = NULL;
+		m->was = m->instance ? m->instance : find_named(c->host, m->node->id);
 	}
+	unmatch_users(c);
 }
 
 static int make(struct change *c, struct move *m, struct error *err)
@@ -100,6 +151,8 @@ static int make(struct change *c, struct move *m, struct error *err)
 		return r;
 	m->instance = made;
 	m->made = true;
+	if (m->was)
+		succession_begin(made, m->was);
 	return 0;
 }
 
@@ -208,8 +261,10 @@ static void take_back(struct change *c)
 		if (m->updated && call_update(m, m->old_node->args, &err) < 0)
 			log_printf(&c->host->log, ANDIRON_LOG_ERROR, m->instance->name,
 				   "refuses the arguments that it had before: %s", err.text);
-		if (m->made)
-			scheduler_retire(m->instance, clock_mono());
+		if (!m->made)
+			continue;
+		succession_end(m->instance);
+		scheduler_retire(m->instance, clock_mono());
 	}
 	/* Never started, so they are gone after a few rounds of the loop. */
 	for (size_t n = 0; n < c->n; n++)
@@ -217,21 +272,33 @@ static void take_back(struct change *c)
 			host_step(c->host);
 }
 
-static void leave(struct change *c)
+/* Whose strand has to be still when the edges are switched: who goes on, for however long. */
+static struct instance *going_on(const struct move *m)
 {
-	for (; c->n_entered > 0; c->n_entered--)
-		if (!c->moves[c->n_entered - 1].made)
-			strand_leave(&c->moves[c->n_entered - 1].instance->strand);
+	return m->made ? succession_overlaps(m->instance) : m->instance;
 }
 
-/* Enters the strands of all that stay, or of none. */
+static void leave(struct change *c)
+{
+	for (; c->n_entered > 0; c->n_entered--) {
+		struct instance *i = going_on(&c->moves[c->n_entered - 1]);
+
+		if (i)
+			strand_leave(&i->strand);
+	}
+}
+
+/* Enters the strands of all that go on, or of none. */
 static bool enter_all(void *context)
 {
 	struct change *c = context;
 
-	while (c->n_entered < c->n && (c->moves[c->n_entered].made ||
-				       strand_enter(&c->moves[c->n_entered].instance->strand)))
-		c->n_entered++;
+	for (; c->n_entered < c->n; c->n_entered++) {
+		struct instance *i = going_on(&c->moves[c->n_entered]);
+
+		if (i && !strand_enter(&i->strand))
+			break;
+	}
 	if (c->n_entered < c->n)
 		leave(c);
 	return c->n_entered == c->n;

@@ -6,6 +6,7 @@
  * round: a graph may have ten thousand. */
 #include "host/graph/lifecycle.h"
 #include "host/graph/scheduler.h"
+#include "host/graph/succession.h"
 
 #include "base/clock.h"
 
@@ -76,7 +77,7 @@ static bool unused(struct instance *service)
 /* It never did anything, and need not, unless somebody has sent it batches. */
 static bool give_up_new(struct instance *i)
 {
-	if (!upstream_at(i, STAGE_STOPPED) || !unused(i))
+	if (!upstream_at(i, STAGE_STOPPED) || !unused(i) || succession_must_wait(i))
 		return false;
 	queue_close(i, "not_started");
 	return lifecycle_destroy(i);
@@ -87,7 +88,7 @@ static bool leave_new(struct instance *i)
 	if (i->retiring && (overdue(i) || queue_idle(i)))
 		return give_up_new(i);
 	if (!i->host->running || !i->wired || !behind_started(&i->downstream) ||
-	    !services_started(i))
+	    !services_started(i) || succession_must_wait(i))
 		return false;
 	lifecycle_start(i);
 	return true;
@@ -95,7 +96,7 @@ static bool leave_new(struct instance *i)
 
 static bool leave_live(struct instance *i)
 {
-	if (!i->retiring)
+	if (!i->retiring || succession_goes_on(i))
 		return false;
 	if (overdue(i)) {
 		queue_close(i, "deadline");

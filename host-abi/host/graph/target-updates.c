@@ -25,6 +25,8 @@ static void deliver(struct job *job)
 
 	if (to->component->targets && (to->stage == STAGE_LIVE || to->stage == STAGE_STARTING))
 		to->component->targets(to->self, d->port, d->update);
+	if (to->predecessor)
+		host_poke(to->host);
 	d->update->release(d->update->owner);
 	free(d);
 }

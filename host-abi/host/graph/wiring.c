@@ -3,6 +3,7 @@
  * pointers, under the wiring lock, since components send batches from any thread. */
 #include "base/check.h"
 #include "host/graph/inline-targets.h"
+#include "host/graph/succession.h"
 
 #include <errno.h>
 
@@ -96,8 +97,33 @@ static int reserve_rows(struct wiring *w)
 	}
 	w->n_rows = w->host->ledger.rows.n; /* grows on this thread only */
 	for (size_t n = 0; n < w->n_nodes; n++)
-		if (ledger_reserve(&w->host->ledger, &w->edges[n].instance->ledger_node) < 0)
+		if (ledger_reserve(&w->host->ledger, &w->edges[n].instance->ledger_node) < 0 ||
+		    (w->edges[n].overlapped &&
+		     ledger_reserve(&w->host->ledger, &w->edges[n].overlapped->ledger_node) < 0))
 			return -ENOMEM;
+	return 0;
+}
+
+static int copy_instances(const struct instances *from, struct instances *ret)
+{
+	vec_each (from, i)
+		if (!vec_push(ret, *i))
+			return -ENOMEM;
+	return 0;
+}
+
+/* Two that overlap send to the same ones. */
+static int copy_overlapped(struct wiring *w)
+{
+	for (size_t n = 0; n < w->n_nodes; n++) {
+		struct node_edges *wire = &w->edges[n];
+
+		wire->overlapped = succession_overlaps(wire->instance);
+		if (wire->overlapped &&
+		    (copy_instances(&wire->receivers, &wire->its_receivers) < 0 ||
+		     copy_instances(&wire->downstream, &wire->its_downstream) < 0))
+			return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -121,8 +147,17 @@ int wiring_build(struct wiring *w, struct host *host, const struct plan *plan,
 	if (r == 0)
 		r = inline_targets_build(w, plan, nodes);
 	if (r == 0)
+		r = copy_overlapped(w);
+	if (r == 0)
 		r = reserve_rows(w);
 	return r == 0 ? count_paths(w) : r;
+}
+
+static void copy_paths(const struct wiring *w, const struct node_edges *wire,
+		       struct ledger_node *books)
+{
+	check(books->paths.n >= w->n_rows);
+	memcpy(books->paths.p, wire->paths, w->n_rows * sizeof(*books->paths.p));
 }
 
 static void set_paths(void *context)
@@ -130,10 +165,11 @@ static void set_paths(void *context)
 	struct wiring *w = context;
 
 	for (size_t n = 0; n < w->n_nodes; n++) {
-		struct ledger_node *books = &w->edges[n].instance->ledger_node;
+		const struct node_edges *wire = &w->edges[n];
 
-		check(books->paths.n >= w->n_rows);
-		memcpy(books->paths.p, w->edges[n].paths, w->n_rows * sizeof(*books->paths.p));
+		copy_paths(w, wire, &wire->instance->ledger_node);
+		if (wire->overlapped)
+			copy_paths(w, wire, &wire->overlapped->ledger_node);
 	}
 }
 
@@ -161,15 +197,29 @@ static void end_targets(struct host *host)
 	}
 }
 
+/* An overlap that was there before this change may have ended while it was made, and the
+ * predecessor be gone. */
+static void forget_ended(struct wiring *w)
+{
+	for (size_t n = 0; n < w->n_nodes; n++)
+		if (succession_overlaps(w->edges[n].instance) != w->edges[n].overlapped)
+			w->edges[n].overlapped = NULL;
+}
+
 void wiring_apply(struct wiring *w)
 {
 	check(loop_is_here(&w->host->loop));
+	forget_ended(w);
 	pthread_rwlock_wrlock(&w->host->wiring);
 	for (size_t n = 0; n < w->n_nodes; n++) {
 		SWAP(&w->edges[n].instance->receivers, &w->edges[n].receivers);
 		SWAP(&w->edges[n].instance->downstream, &w->edges[n].downstream);
 		SWAP(&w->edges[n].instance->sources, &w->edges[n].sources);
 		w->edges[n].instance->wired = true;
+		if (!w->edges[n].overlapped)
+			continue;
+		SWAP(&w->edges[n].overlapped->receivers, &w->edges[n].its_receivers);
+		SWAP(&w->edges[n].overlapped->downstream, &w->edges[n].its_downstream);
 	}
 	if (w->n_rows)
 		ledger_rewire(&w->host->ledger, set_paths, w);
@@ -191,6 +241,8 @@ void wiring_fini(struct wiring *w)
 
 		vec_free(&wire->receivers);
 		vec_free(&wire->downstream);
+		vec_free(&wire->its_receivers);
+		vec_free(&wire->its_downstream);
 		vec_free(&wire->sources);
 		for (size_t e = 0; wire->exports && e < wire->instance->n_exports; e++)
 			vec_free(&wire->exports[e]);

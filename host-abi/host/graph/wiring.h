@@ -8,6 +8,9 @@
 struct node_edges {
 	struct instance *instance;
 	struct instances receivers, downstream;
+	/* The same, for the one that goes on until the instance works; NULL: there is none. */
+	struct instance *overlapped;
+	struct instances its_receivers, its_downstream;
 	struct target_sources sources;
 	struct target_edges *exports; /* one for each of the instance's */
 	uint64_t *paths;              /* to each writer's row */

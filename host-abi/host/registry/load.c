@@ -2,20 +2,39 @@
 /* One plugin file: checked, loaded, its entry found and checked. Loaded by its path and not through
  * /proc/self/fd, because the loader knows a library by that name (a reused number would give
  * another plugin) and so do debuggers and stack traces; that it is still the file that was checked
- * is asked afterwards. */
+ * is asked afterwards.
+ *
+ * The loader also takes a name that it has seen for the library that it has under that name,
+ * whatever file is there by now. A file that has replaced another is therefore loaded by a name
+ * that means the same: DIR/./FILE, DIR/././FILE, and so on. */
 #include "base/cleanup.h"
 #include "host/registry.h"
 #include "host/registry/describe-check.h"
 #include "host/registry/elf-check.h"
+#include "host/registry/generation.h"
 #include "host/registry/symbol-capture.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define NEWEST_ABI_TO_NAME 9
+
+/* A file that has passed what can be asked before it is mapped. */
+struct examined {
+	int fd;
+	struct stat st;
+	char build_id[PLUGIN_FILE_BUILD_ID];
+};
+
+static void examined_fini(const struct examined *e)
+{
+	closep(&e->fd);
+}
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -80,45 +99,138 @@ static int refuse_by_entry(void *library, struct error *err)
 }
 
 /* Opens and checks the file without running or mapping anything of it. */
-static int examine(const char *path, struct stat *ret_st, struct error *err)
+static int examine(const char *path, struct examined *ret, struct error *err)
 {
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct plugin_file file;
 	int r;
 
-	if (fd < 0 || fstat(fd, ret_st) < 0)
+	ret->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (ret->fd < 0 || fstat(ret->fd, &ret->st) < 0)
 		return error_errno(err, -errno, "it cannot be opened");
-	if (ret_st->st_mode & S_IWOTH)
+	if (ret->st.st_mode & S_IWOTH)
 		return error_set(err, -ENOEXEC,
 				 "anybody may write to it (mode %04o): run `chmod o-w` on it",
-				 ret_st->st_mode & 07777);
-	r = elf_check(fd, &file, err);
-	return r < 0 ? r : symbol_capture_check(&file, err);
+				 ret->st.st_mode & 07777);
+	r = elf_check(ret->fd, &file, err);
+	if (r < 0)
+		return r;
+	plugin_file_build_id(&file, ret->build_id);
+	return symbol_capture_check(&file, err);
+}
+
+/* The n-th name of a file; false: it is too long. */
+static bool put_name(char name[PATH_MAX], const char *path, unsigned int n)
+{
+	const char *slash = strrchr(path, '/');
+	size_t dir = slash ? (size_t)(slash - path) + 1 : 0, rest = strlen(path + dir);
+
+	if (dir + 2ull * n + rest >= PATH_MAX)
+		return false;
+	memcpy(name, path, dir);
+	for (unsigned int i = 0; i < n; i++)
+		memcpy(name + dir + 2ull * i, "./", 2);
+	memcpy(name + dir + 2ull * n, path + dir, rest + 1);
+	return true;
+}
+
+/* By the first name that no other file is known by. */
+static int open_library(const char *path, const struct examined *e, void **ret, struct error *err)
+{
+	char name[PATH_MAX];
+
+	for (unsigned int n = 0; put_name(name, path, n); n++) {
+		void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+		const struct plugin_generation *g = generation_of_library(library);
+
+		if (!library)
+			return refuse_by_loader(dlerror(), err);
+		if (!g || generation_is_file(g, &e->st)) {
+			*ret = library;
+			return 0;
+		}
+		dlclose(library); /* this reference only */
+	}
+	return error_set(err, -ENOEXEC, "it was replaced too often; restart the process");
+}
+
+static int check_library(void *library, const struct andiron_plugin **ret, struct error *err)
+{
+	const struct andiron_plugin *plugin =
+		(const struct andiron_plugin *)dlsym(library, ANDIRON_PLUGIN_SYMBOL);
+	int r = plugin ? describe_check(plugin, err) : refuse_by_entry(library, err);
+
+	if (r == 0)
+		*ret = plugin;
+	return r;
+}
+
+static bool has_subprocess(const struct andiron_plugin *plugin)
+{
+	for (uint64_t i = 0; i < plugin->n_components; i++)
+		if (ANDIRON_HAS(plugin->components[i], andiron_component, subprocess))
+			return true;
+	return false;
+}
+
+static int load(const char *path, const struct examined *e, bool forget,
+		const struct andiron_plugin **ret, void **ret_library, struct error *err)
+{
+	struct plugin_generation *g;
+	struct stat after = {0};
+	bool replaced;
+	int r = open_library(path, e, ret_library, err);
+
+	if (r < 0)
+		return r;
+	replaced = stat(path, &after) < 0 || !same_file(&e->st, &after);
+	g = forget ? NULL : generation_of_library(*ret_library);
+	if (!forget && !g) {
+		g = generation_add(*ret_library, path, replaced ? &after : &e->st,
+				   replaced ? "" : e->build_id);
+		if (!g)
+			return error_set(err, -ENOMEM, "out of memory");
+	}
+	if (replaced)
+		return error_set(err, -ENOEXEC, "it was replaced while it was loaded; try again");
+	r = check_library(*ret_library, ret, err);
+	if (r == 0 && g && !g->plugin)
+		generation_accept(g, *ret);
+	return r;
+}
+
+static int load_once(const char *path, const struct examined *e, const struct andiron_plugin **ret,
+		     struct error *err)
+{
+	const struct plugin_generation *known = NULL;
+	void *library;
+	int r = generation_find(path, &e->st, e->build_id, &known, err);
+
+	if (r == 0 && known)
+		*ret = known->plugin;
+	return r < 0 || known ? r : load(path, e, false, ret, &library, err);
+}
+
+int registry_load_kept(const char *path, const struct andiron_plugin **ret, int *ret_fd,
+		       struct error *err)
+{
+	_cleanup_(examined_fini) struct examined e = {.fd = -1};
+	int r = examine(path, &e, err);
+
+	if (r == 0)
+		r = load_once(path, &e, ret, err);
+	if (r == 0)
+		*ret_fd = has_subprocess(*ret) ? take_fd(e.fd) : -1;
+	return r;
 }
 
 int registry_load(const char *path, const struct andiron_plugin **ret, void **ret_library,
 		  struct error *err)
 {
-	const struct andiron_plugin *plugin;
-	struct stat before, after;
-	void *library;
-	int r = examine(path, &before, err);
+	_cleanup_(examined_fini) struct examined e = {.fd = -1};
+	int r = examine(path, &e, err);
 
 	if (r < 0)
 		return r;
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library)
-		return refuse_by_loader(dlerror(), err);
-	if (stat(path, &after) < 0 || !same_file(&before, &after))
-		return error_set(err, -ENOEXEC, "it was replaced while it was loaded; start again");
-	plugin = (const struct andiron_plugin *)dlsym(library, ANDIRON_PLUGIN_SYMBOL);
-	if (!plugin)
-		return refuse_by_entry(library, err);
-	r = describe_check(plugin, err);
-	if (r < 0)
-		return r;
-	*ret = plugin;
-	if (ret_library)
-		*ret_library = library;
-	return 0;
+	return ret_library ? load(path, &e, true, ret, ret_library, err)
+			   : load_once(path, &e, ret, err);
 }

@@ -5,6 +5,8 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 int plugin_file_cut_off(const struct plugin_file *file, const char *what, struct error *err)
 {
@@ -82,4 +84,56 @@ int plugin_file_dynamic(const struct plugin_file *file, Elf64_Dyn ret[PLUGIN_FIL
 		return read_entries(file, p, ret, err);
 	}
 	return plugin_file_half_written("it has no dynamic section", err);
+}
+
+#define NOTES_BYTES 1024u
+
+struct note {
+	Elf64_Nhdr head;
+	char name[4];
+	unsigned char id[(PLUGIN_FILE_BUILD_ID - 1) / 2];
+};
+
+/* Notes are a head, a name and a description, each of the latter filled up to 4 bytes. */
+static bool find_build_id(const unsigned char *notes, size_t n, struct note *ret)
+{
+	for (size_t at = 0; n - at >= sizeof(ret->head) + sizeof(ret->name);) {
+		size_t left = n - at - sizeof(ret->head) - sizeof(ret->name), skip;
+
+		memcpy(&ret->head, notes + at, sizeof(ret->head));
+		memcpy(ret->name, notes + at + sizeof(ret->head), sizeof(ret->name));
+		if (ret->head.n_type == NT_GNU_BUILD_ID && memcmp(ret->name, "GNU", 4) == 0 &&
+		    ret->head.n_namesz == sizeof(ret->name) && ret->head.n_descsz <= left &&
+		    ret->head.n_descsz <= sizeof(ret->id)) {
+			memcpy(ret->id, notes + at + sizeof(ret->head) + sizeof(ret->name),
+			       ret->head.n_descsz);
+			return true;
+		}
+		skip = sizeof(ret->head) + ((ret->head.n_namesz + 3ull) & ~3ull) +
+		       ((ret->head.n_descsz + 3ull) & ~3ull);
+		if (skip > n - at)
+			return false;
+		at += skip;
+	}
+	return false;
+}
+
+void plugin_file_build_id(const struct plugin_file *file, char ret[PLUGIN_FILE_BUILD_ID])
+{
+	unsigned char notes[NOTES_BYTES];
+	struct note note;
+
+	memset(ret, 0, PLUGIN_FILE_BUILD_ID);
+	for (uint16_t i = 0; i < file->header.e_phnum; i++) {
+		const Elf64_Phdr *p = &file->segments[i];
+		size_t n = p->p_filesz < sizeof(notes) ? p->p_filesz : sizeof(notes);
+
+		if (p->p_type != PT_NOTE ||
+		    plugin_file_read(file, notes, n, p->p_offset, "", NULL) ||
+		    !find_build_id(notes, n, &note))
+			continue;
+		for (uint32_t k = 0; k < note.head.n_descsz; k++)
+			snprintf(ret + 2 * k, 3, "%02x", note.id[k]);
+		return;
+	}
 }

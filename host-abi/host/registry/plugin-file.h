@@ -11,6 +11,7 @@
 
 #define PLUGIN_FILE_SEGMENTS 64u
 #define PLUGIN_FILE_DYNAMIC  1024u
+#define PLUGIN_FILE_BUILD_ID 41u /* 20 bytes in hex, and a NUL */
 
 struct plugin_file {
 	int fd; /* borrowed */
@@ -42,3 +43,6 @@ bool plugin_file_offset(const struct plugin_file *file, uint64_t address, uint64
  */
 int plugin_file_dynamic(const struct plugin_file *file, Elf64_Dyn ret[PLUGIN_FILE_DYNAMIC],
 			struct error *err);
+
+/* What the linker has noted of its content, in hex; "" if there is none. Bounded. */
+void plugin_file_build_id(const struct plugin_file *file, char ret[PLUGIN_FILE_BUILD_ID]);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "host/registry/describe-check.h"
+#include "host/registry/generation.h"
 #include "host/registry/outline.h"
 
 #include <andiron/subprocess.h>
@@ -41,6 +42,8 @@ struct registry {
 	struct registered_component *components; /* in the arena */
 	size_t n_components;
 	VEC(struct directory) directories;
+	const char **dirs; /* as it was made from; in the arena */
+	const struct andiron_plugin **given;
 	bool probe;
 	bool changed; /* a file was opened, or refused, since the list was made */
 	struct buf searched;
@@ -51,6 +54,8 @@ void registry_free(struct registry *r)
 {
 	if (!r)
 		return;
+	vec_each (&r->plugins, p)
+		closep(&p->fd);
 	vec_free(&r->plugins);
 	vec_free(&r->directories);
 	buf_free(&r->searched);
@@ -89,6 +94,9 @@ static int refuse(struct registered_plugin *p, const char *reason)
 	if (!reason)
 		return -ENOMEM;
 	p->plugin = p->outline = NULL;
+	p->generation = NULL;
+	closep(&p->fd);
+	p->fd = -1;
 	p->refused = reason;
 	return 0;
 }
@@ -110,19 +118,22 @@ static int open_file(struct registry *r, struct registered_plugin *p)
 
 	r->changed = true;
 	if (code == 0)
-		code = registry_load(p->path, &p->plugin, NULL, &err);
+		code = registry_load_kept(p->path, &p->plugin, &p->fd, &err);
 	if (code == 0 && !keeps_outline(p->plugin, p->outline))
 		code = error_set(&err, -ENOEXEC,
-				 "it was replaced since this process began; start again");
+				 "it was replaced since the plugins were looked for; SIGHUP, or "
+				 "another reload, looks again");
 	if (code < 0)
 		return refuse(p, arena_printf(&r->arena, "%s", err.text));
 	p->outline = p->plugin;
+	p->generation = generation_of(p->plugin);
 	return 0;
 }
 
 static int add_file(struct registry *r, const char *dir, const char *name)
 {
-	struct registered_plugin entry = {.path = arena_printf(&r->arena, "%s/%s", dir, name)};
+	struct registered_plugin entry = {.path = arena_printf(&r->arena, "%s/%s", dir, name),
+					  .fd = -1};
 	int code = -ENOEXEC;
 
 	if (!entry.path)
@@ -131,9 +142,11 @@ static int add_file(struct registry *r, const char *dir, const char *name)
 		code = outline_read(entry.path, &r->arena, &entry.outline);
 	if (code == -ENOEXEC)
 		code = open_file(r, &entry);
+	if (code == 0 && !vec_push(&r->plugins, entry))
+		code = -ENOMEM;
 	if (code < 0)
-		return code;
-	return vec_push(&r->plugins, entry) ? 0 : -ENOMEM;
+		closep(&entry.fd);
+	return code;
 }
 
 static int add_files(struct registry *r, const char *dir, const char **ret_note)
@@ -433,7 +446,7 @@ int registry_check(const struct andiron_plugin *plugin, struct error *err)
 static int add_given(struct registry *r, const struct andiron_plugin *plugin)
 {
 	struct registered_plugin entry = {
-		.path = "(this program)", .plugin = plugin, .outline = plugin};
+		.path = "(this program)", .plugin = plugin, .outline = plugin, .fd = -1};
 	struct error err = ERROR_NULL;
 
 	if (describe_check(plugin, &err) < 0 &&
@@ -455,18 +468,48 @@ static int refuse_some(struct registry *r)
 	return code;
 }
 
+static size_t count(const void *const *list, size_t max)
+{
+	size_t n = 0;
+
+	while (list && list[n] && n < max)
+		n++;
+	return n;
+}
+
+/* What it is made from, to be made again. */
+static int keep_sources(struct registry *r, const char *const *dirs,
+			const struct andiron_plugin *const *given)
+{
+	size_t n_dirs = count((const void *const *)dirs, MAX_DIRS);
+	size_t n_given = count((const void *const *)given, SIZE_MAX);
+
+	r->dirs = arena_array(&r->arena, const char *, n_dirs + 1);
+	r->given = arena_array(&r->arena, const struct andiron_plugin *, n_given + 1);
+	if (!r->dirs || !r->given)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_dirs; i++) {
+		r->dirs[i] = arena_str(&r->arena, str_of(dirs[i])).p;
+		if (!r->dirs[i])
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < n_given; i++)
+		r->given[i] = given[i];
+	return 0;
+}
+
 int registry_new(const char *const *dirs, const struct andiron_plugin *const *given, bool probe,
 		 struct registry **ret)
 {
 	_cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));
-	int code = r ? 0 : -ENOMEM;
+	int code = r ? keep_sources(r, dirs, given) : -ENOMEM;
 
 	if (r)
 		r->probe = probe;
-	for (; code == 0 && given && *given; given++)
-		code = add_given(r, *given);
-	for (size_t i = 0; code == 0 && dirs[i] && i < MAX_DIRS; i++)
-		code = add_directory(r, dirs[i]);
+	for (size_t i = 0; code == 0 && r->given[i]; i++)
+		code = add_given(r, r->given[i]);
+	for (size_t i = 0; code == 0 && r->dirs[i]; i++)
+		code = add_directory(r, r->dirs[i]);
 	if (code < 0)
 		return code;
 	code = refuse_some(r);
@@ -477,6 +520,52 @@ int registry_new(const char *const *dirs, const struct andiron_plugin *const *gi
 	if (code < 0)
 		return code;
 	r->searched_text = r->searched.p;
+	*ret = take_ptr(r);
+	return 0;
+}
+
+static const struct registered_plugin *by_path(const struct registry *r, const char *path)
+{
+	vec_each (&r->plugins, p)
+		if (strcmp(p->path, path) == 0)
+			return p;
+	return NULL;
+}
+
+/* What is loaded of `old` is loaded from its file as it is now. One that is gone is left to the
+ * plan, which names what it lacks. */
+static int load_again(struct registry *r, const struct registered_plugin *old, struct error *err)
+{
+	const struct registered_plugin *now = by_path(r, old->path);
+	int code = 0;
+
+	for (uint64_t i = 0; now && now->outline && i < now->outline->n_components; i++) {
+		struct str name = str_of(now->outline->components[i]->name);
+
+		code = registry_require(r, &name, 1);
+		if (code < 0)
+			return error_set(err, code, "out of memory");
+	}
+	if (now && now->refused)
+		return error_set(err, -ENOEXEC,
+				 "the plugin %s has changed and is refused: %s. What was loaded of "
+				 "it before goes on",
+				 old->path, now->refused);
+	return 0;
+}
+
+int registry_renew(const struct registry *old, struct registry **ret, struct error *err)
+{
+	_cleanup_(registry_freep) struct registry *r = NULL;
+	int code = registry_new(old->dirs, old->given, old->probe, &r);
+
+	if (code < 0)
+		return error_set(err, code, "out of memory");
+	vec_each (&old->plugins, p) {
+		code = p->generation ? load_again(r, p, err) : 0;
+		if (code < 0)
+			return code;
+	}
 	*ret = take_ptr(r);
 	return 0;
 }

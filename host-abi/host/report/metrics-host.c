@@ -3,6 +3,7 @@
  * those of Alloy that dashboards and alerts look for are there under their own. */
 #include "base/clock.h"
 #include "base/file.h"
+#include "host/registry/generation.h"
 #include "host/report/metrics.h"
 #include "host/state.h"
 #include "host/report/escape.h"
@@ -20,14 +21,14 @@ struct adding {
 	bool failed;
 };
 
-/* Labels: up to two pairs, keys NULL where there is none. */
+/* Labels: pairs of key and value, NULL behind the last. */
 static void add(struct adding *a, uint32_t kind, const char *name, const char *help, double value,
-		const char *const labels[4])
+		const char *const *labels)
 {
 	struct series s = {name, help, kind, NULL, value};
 	struct buf out = BUF_NULL;
 
-	for (int i = 0; i < 4 && labels[i]; i += 2) {
+	for (int i = 0; labels[i]; i += 2) {
 		buf_printf(&out, "%c%s=", i ? ',' : '{', labels[i]);
 		text_label(&out, str_of(labels[i + 1]));
 	}
@@ -41,7 +42,7 @@ static void add(struct adding *a, uint32_t kind, const char *name, const char *h
 
 #define COUNTER     ANDIRON_METRIC_COUNTER
 #define GAUGE       ANDIRON_METRIC_GAUGE
-#define LABELS(...) ((const char *const[4]){__VA_ARGS__})
+#define LABELS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* A series of ours, and the same under Alloy's name. */
 static void add_twice(struct adding *a, uint32_t kind, const char *name, const char *alloy,
@@ -53,7 +54,7 @@ static void add_twice(struct adding *a, uint32_t kind, const char *name, const c
 
 static void add_writer(struct adding *a, const struct ledger_writer *w)
 {
-	const char *const writer[4] = {"writer", w->component};
+	const char *const writer[] = {"writer", w->component, NULL};
 
 	add(a, COUNTER, "andiron_samples_delivered_total", "Samples that arrived.",
 	    (double)w->delivered, writer);
@@ -134,6 +135,44 @@ static void add_components(struct adding *a, struct host *host)
 	for (uint32_t s = 0; s <= ANDIRON_HEALTH_EXITED; s++)
 		add(a, GAUGE, "alloy_component_controller_running_components",
 		    "Components by health.", n[s], LABELS("health_type", health_name(s)));
+}
+
+static void add_plugin(struct adding *a, const struct host *host, const struct plugin_generation *g)
+{
+	const char *number = arena_printf(a->arena, "%u", g->number);
+	size_t n = 0;
+
+	vec_each (&host->instances, at)
+		n += (*at)->generation == g;
+	if (number)
+		add(a, GAUGE, "andiron_plugin_components",
+		    "Components of a plugin file that run. One that is put in its place is the "
+		    "next generation.",
+		    (double)n,
+		    LABELS("plugin", g->plugin->name, "version", g->plugin->version, "generation",
+			   number, "build_id", g->build_id, "path", g->path));
+	a->failed = a->failed || !number;
+}
+
+/* A line for each file, however many components are of it. */
+static void add_plugins(struct adding *a, struct host *host)
+{
+	VEC(const struct plugin_generation *) said = {0};
+
+	vec_each (&host->instances, at) {
+		bool is_new = (*at)->generation != NULL;
+
+		vec_each (&said, g)
+			is_new = is_new && *g != (*at)->generation;
+		if (!is_new)
+			continue;
+		if (!vec_push(&said, (*at)->generation)) {
+			a->failed = true;
+			break;
+		}
+		add_plugin(a, host, (*at)->generation);
+	}
+	vec_free(&said);
 }
 
 static void add_objects(struct adding *a, struct host *host)
@@ -221,6 +260,7 @@ int metrics_host(struct host *host, struct arena *arena, struct series_list *lis
 
 	add_ledger(&a, host);
 	add_components(&a, host);
+	add_plugins(&a, host);
 	add_objects(&a, host);
 	add_configuration(&a, host);
 	add_process(&a, host);

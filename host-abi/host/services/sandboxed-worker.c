@@ -8,13 +8,16 @@
 #include "host/services/sandboxed-worker.h"
 
 #include "base/cleanup.h"
+#include "host/registry/generation.h"
 #include "host/state.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -25,10 +28,35 @@ static bool has_function(const struct andiron_component *c)
 	return ANDIRON_HAS(c, andiron_component, subprocess);
 }
 
-static int spawn_worker(const char *worker, const char *file, const char *component, int socket,
-			pid_t *ret)
+/* What a worker runs: a file by its path, or by a descriptor that is given to it. */
+struct code {
+	char path[PATH_MAX];
+	int fd; /* -1: by its path */
+};
+
+/* The file that this instance is of. Another may be at its path by now: then it is given by the
+ * descriptor, which is that of the loaded one. */
+static int find_code(const struct instance *i, struct code *ret)
 {
-	const char *const argv[] = {"andiron", "worker", file, component, NULL};
+	const struct plugin_generation *g = i->generation;
+	Dl_info where;
+	struct stat st;
+	int n;
+
+	if (!dladdr(i->component, &where) || !where.dli_fname)
+		return -ENOENT;
+	ret->fd = g && (stat(g->path, &st) < 0 || !generation_is_file(g, &st)) ? i->file : -1;
+	n = ret->fd < 0
+		    ? snprintf(ret->path, sizeof(ret->path), "%s", g ? g->path : where.dli_fname)
+		    : snprintf(ret->path, sizeof(ret->path), "/proc/self/fd/%d",
+			       SANDBOXED_WORKER_SOCKET + 1);
+	return n < (int)sizeof(ret->path) ? 0 : -ENAMETOOLONG;
+}
+
+static int spawn_worker(const char *worker, const struct code *code, const char *component,
+			int socket, pid_t *ret)
+{
+	const char *const argv[] = {"andiron", "worker", code->path, component, NULL};
 	char *const envp[] = {NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
@@ -41,6 +69,9 @@ static int spawn_worker(const char *worker, const char *file, const char *compon
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
 	r = posix_spawn_file_actions_adddup2(&actions, socket, SANDBOXED_WORKER_SOCKET);
+	if (r == 0 && code->fd >= 0)
+		r = posix_spawn_file_actions_adddup2(&actions, code->fd,
+						     SANDBOXED_WORKER_SOCKET + 1);
 	if (r == 0)
 		r = posix_spawn(ret, worker, &actions, &attr, (char *const *)(uintptr_t)argv, envp);
 	posix_spawn_file_actions_destroy(&actions);
@@ -48,26 +79,29 @@ static int spawn_worker(const char *worker, const char *file, const char *compon
 	return -r;
 }
 
-static int start_component(const char *worker, const struct andiron_component *component,
-			   int32_t *ret_socket, int32_t *ret_pidfd)
+static int start_component(const struct instance *i, int32_t *ret_socket, int32_t *ret_pidfd)
 {
+	const char *worker = i->host->options.worker;
 	_cleanup_(closep) int ours = -1;
 	_cleanup_(closep) int theirs = -1;
 	int fds[2], pidfd, r;
-	Dl_info where;
+	struct code code;
 	pid_t pid;
 
-	if (!worker || !has_function(component) || !dladdr(component, &where) || !where.dli_fname)
+	if (!worker || !has_function(i->component))
 		return -ENOENT;
+	r = find_code(i, &code);
+	if (r < 0)
+		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	ours = fds[0];
 	/* A descriptor that is already the one it is to become would stay close-on-exec. */
-	theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, SANDBOXED_WORKER_SOCKET + 1);
+	theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, SANDBOXED_WORKER_SOCKET + 2);
 	r = theirs < 0 ? -errno : 0;
 	close(fds[1]);
 	if (r == 0)
-		r = spawn_worker(worker, where.dli_fname, component->name, theirs, &pid);
+		r = spawn_worker(worker, &code, i->component->name, theirs, &pid);
 	if (r < 0)
 		return r;
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -87,7 +121,7 @@ static int32_t worker_start(void *self, uint64_t instance, int32_t *ret_socket, 
 
 	if (!i || !ret_socket || !ret_pidfd)
 		return -EINVAL;
-	return start_component(i->host->options.worker, i->component, ret_socket, ret_pidfd);
+	return start_component(i, ret_socket, ret_pidfd);
 }
 
 const struct andiron_subprocess sandboxed_worker = {.size = sizeof(sandboxed_worker),

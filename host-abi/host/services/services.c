@@ -347,26 +347,27 @@ static bool own_extension(struct host *host, const char *id, struct andiron_exte
 static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
 {
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
+	struct instance *service = NULL;
+	struct andiron_extension found;
 	int32_t r = -ENOENT;
 
 	if (!i || !id || !ret)
 		return -EINVAL;
 	if (own_extension(i->host, id, ret))
 		return 0;
-	/* Of two that offer it the later one counts: it replaces the other. */
 	pthread_rwlock_rdlock(&i->host->wiring);
-	vec_each (&i->host->instances, at) {
-		struct instance *service = *at;
-
-		vec_each (&service->offers, o) {
-			if (strcmp(o->id, id) != 0 || service == i)
-				continue;
-			r = instance_uses(i, service);
-			if (r == 0)
-				*ret = (struct andiron_extension){o->table, service->self};
-		}
-	}
+	vec_each (&i->host->instances, at)
+		vec_each (&(*at)->offers, o)
+			if (*at != i && strcmp(o->id, id) == 0) {
+				/* Of two that offer it the later one replaces the other. */
+				service = *at;
+				found = (struct andiron_extension){o->table, service->self};
+			}
+	if (service)
+		r = instance_uses(i, service);
 	pthread_rwlock_unlock(&i->host->wiring);
+	if (r == 0)
+		*ret = found;
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "testing/test.h"
 #include "host/registry.h"
+#include "host/registry/generation.h"
 #include "host/registry/outline.h"
 #include "host/registry/elf-check.h"
 
@@ -406,6 +407,142 @@ TEST(the_first_directory_wins)
 	remove_folder(&b);
 }
 
+/* A variant's content as the file of "good", by rename. */
+static void put_variant(const struct folder *f, const char *variant)
+{
+	struct buf b = read_plugin(variant);
+
+	write_plugin(f, "good", buf_str(&b));
+	buf_free(&b);
+}
+
+static const struct registered_component *thing(const struct registry *r)
+{
+	const struct registered_component *c = registry_find(r, STR("test.thing"));
+
+	expect(c && c->plugin->generation);
+	return c;
+}
+
+static void renew(struct registry **r)
+{
+	struct registry *now = NULL;
+	struct error err = ERROR_NULL;
+
+	expect_eq(registry_renew(*r, &now, &err), 0);
+	registry_free(*r);
+	*r = now;
+}
+
+/* A replaced file is loaded beside the old one, whose components stay as they are; dlopen alone
+ * would give the old one again. The same file, or one of the same build, changes nothing. */
+TEST(a_replaced_file_is_the_next_generation)
+{
+	struct folder f = make_folder();
+	const struct andiron_component *first, *second;
+	struct registry *r;
+
+	put_variant(&f, "good");
+	r = open_folder(&f);
+	first = thing(r)->component;
+	expect(!first->validate && thing(r)->plugin->generation->number == 1);
+	renew(&r);
+	expect(thing(r)->component == first);
+	put_variant(&f, "good");
+	renew(&r);
+	expect(thing(r)->component == first);
+
+	put_variant(&f, "dying");
+	renew(&r);
+	second = thing(r)->component;
+	expect(second != first && second->validate && !first->validate);
+	expect(thing(r)->plugin->generation->number == 2);
+	expect_eq(strlen(thing(r)->plugin->generation->build_id), 40);
+
+	put_variant(&f, "good");
+	renew(&r);
+	expect(thing(r)->component == first);
+	registry_free(r);
+	remove_folder(&f);
+}
+
+static void expect_not_renewed(struct registry **r, const char *words)
+{
+	const struct andiron_component *before = thing(*r)->component;
+	struct registry *now = NULL;
+	struct error err = ERROR_NULL;
+
+	expect_eq(registry_renew(*r, &now, &err), -ENOEXEC);
+	if (!strstr(err.text, words) || !strstr(err.text, "andiron-good.so"))
+		test_fail(__FILE__, __LINE__, "\"%s\" lacks \"%s\"", err.text, words);
+	expect(thing(*r)->component == before);
+}
+
+/* A file that fails the checks, before or after it is loaded, changes nothing; what is put in its
+ * place next is taken, although the loader has seen that name before. */
+TEST(a_bad_replacement_changes_nothing)
+{
+	struct folder f = make_folder();
+	const struct andiron_component *first;
+	struct registry *r;
+
+	put_variant(&f, "good");
+	r = open_folder(&f);
+	first = thing(r)->component;
+	write_plugin(&f, "good", STR("#!/bin/sh\n"));
+	expect_not_renewed(&r, "not an ELF file");
+	put_variant(&f, "no-verbs");
+	expect_not_renewed(&r, "lacks create");
+	put_variant(&f, "undefined");
+	expect_not_renewed(&r, "nobody_has_this_function");
+	put_variant(&f, "no-entry");
+	expect_not_renewed(&r, "does not export andiron_plugin_v1");
+	put_variant(&f, "dying");
+	renew(&r);
+	expect(thing(r)->component != first && thing(r)->component->validate);
+	registry_free(r);
+	remove_folder(&f);
+}
+
+/* A mapped file that is written over changes under those that run it: said, and not loaded. */
+TEST(a_file_that_is_written_over_is_named)
+{
+	struct folder f = make_folder();
+	struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	char path[128], zero = 0;
+	struct registry *r;
+	int fd;
+
+	put_variant(&f, "good");
+	r = open_folder(&f);
+	snprintf(path, sizeof(path), "%s/andiron-good.so", f.path);
+	expect_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+	renew(&r); /* touched, and the same build */
+	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	expect(fd >= 0 && write(fd, &zero, 1) == 1);
+	close(fd);
+	expect_not_renewed(&r, "it was written over while this process runs it");
+	registry_free(r);
+	remove_folder(&f);
+}
+
+static int renew_and_close(void *context)
+{
+	const struct folder *f = context;
+	const char *dirs[] = {f->path, NULL};
+	struct registry *r = NULL, *now = NULL;
+	struct error err = ERROR_NULL;
+	int code = registry_new(dirs, NULL, false, &r);
+
+	if (code == 0)
+		code = registry_require(r, NULL, 0);
+	if (code == 0)
+		code = registry_renew(r, &now, &err);
+	registry_free(now);
+	registry_free(r);
+	return code == -ENOEXEC ? -ENOMEM : code; /* a refusal for want of memory */
+}
+
 static int open_and_close(void *context)
 {
 	const struct folder *f = context;
@@ -427,5 +564,15 @@ TEST(running_out_of_memory_leaks_nothing)
 	copy_plugin(&f, "needs");
 	write_plugin(&f, "x", STR("text"));
 	test_each_failing_allocation(open_and_close, &f);
+	remove_folder(&f);
+}
+
+TEST(running_out_of_memory_while_renewing_leaks_nothing)
+{
+	struct folder f = make_folder();
+
+	copy_plugin(&f, "good");
+	write_plugin(&f, "x", STR("text"));
+	test_each_failing_allocation(renew_and_close, &f);
 	remove_folder(&f);
 }
