@@ -44,6 +44,10 @@ static void add_environment(struct list *list)
 {
 	struct str rest = str_of(secure_getenv("ANDIRON_PLUGIN_PATH"));
 
+	if (getenv("ANDIRON_PLUGIN_PATH") && !rest.p)
+		fputs("andiron: ANDIRON_PLUGIN_PATH is ignored, since this process may do more "
+		      "than who started it\n",
+		      stderr);
 	while (rest.n > 0)
 		add(list, arena_str(&list->arena, str_cut(&rest, ':')).p);
 }

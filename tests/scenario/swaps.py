@@ -4,6 +4,7 @@
 
 import os
 import re
+import shutil
 import signal
 import urllib.request
 
@@ -11,7 +12,7 @@ from books import books_hold
 from ports import free_port
 from pprofs import Receiver, span
 from running import PATIENT, Agent, ask, parse_metrics
-from tap import WORKLOAD, Background, case, main, need_root, write
+from tap import ANDIRON, WORKLOAD, Background, Skip, case, main, need_root, run, write
 
 CONFIG = """
 pyroscope.ebpf "node" {
@@ -168,6 +169,28 @@ def a_file_that_is_written_over():
         a.until_says("restart the process, and put a new file in place by renaming it")
         assert generations(a, "relabel") == {1: 1}
         a.stop()
+
+
+@case
+def a_set_id_agent():
+    """Who starts a set-id agent chooses neither its plugins nor where they are looked for; root
+    loads nothing from a folder that anybody may write to."""
+    need_root()
+    Plugins("relabel")
+    os.chmod(".", 0o755)
+    shutil.copy(ANDIRON, "andiron")
+    os.chmod("andiron", 0o4755)
+    if os.statvfs(".").f_flag & os.ST_NOSUID:
+        raise Skip("needs a file system that is mounted without nosuid")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    shown = run(*nobody, "./andiron", "plugins", "--plugin-dir", "p")
+    assert "ANDIRON_PLUGIN_PATH is ignored" in shown.err, shown.err
+    shown.expect(0, "may be changed by others than root", "this process may do more than who")
+    assert "discovery.relabel" not in shown.out, shown.out
+    command = [ANDIRON, "plugins", "--plugin-dir", "p"]
+    assert "p/andiron-relabel.so" in run(*command).expect(0).out
+    os.chmod("p", 0o777)
+    run(*command).expect(0, "anybody may replace what is in", "run `chmod o-w` on it")
 
 
 main()

@@ -2,7 +2,7 @@
 /* One plugin file: checked, loaded, its entry found and checked. Loaded by its path and not through
  * /proc/self/fd, because the loader knows a library by that name (a reused number would give
  * another plugin) and so do debuggers and stack traces; that it is still the file that was checked
- * is asked afterwards.
+ * is asked afterwards. Where who started the process is not to be trusted, it is the descriptor.
  *
  * The loader also takes a name that it has seen for the library that it has under that name,
  * whatever file is there by now. A file that has replaced another is therefore loaded by a name
@@ -13,6 +13,7 @@
 #include "host/registry/elf-check.h"
 #include "host/registry/generation.h"
 #include "host/registry/symbol-capture.h"
+#include "host/registry/trust.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -111,6 +112,9 @@ static int examine(const char *path, struct examined *ret, struct error *err)
 		return error_set(err, -ENOEXEC,
 				 "anybody may write to it (mode %04o): run `chmod o-w` on it",
 				 ret->st.st_mode & 07777);
+	r = trust_check(path, &ret->st, trust_needed(), err);
+	if (r < 0)
+		return r;
 	r = elf_check(ret->fd, &file, err);
 	if (r < 0)
 		return r;
@@ -133,11 +137,16 @@ static bool put_name(char name[PATH_MAX], const char *path, unsigned int n)
 	return true;
 }
 
-/* By the first name that no other file is known by. */
+/* By the first name that no other file is known by. Where the path could be anybody's choice, the
+ * descriptor that was examined is the name: no debugger gets into such a process anyway. */
 static int open_library(const char *path, const struct examined *e, void **ret, struct error *err)
 {
-	char name[PATH_MAX];
+	char name[PATH_MAX], by_fd[64];
 
+	if (trust_needed() == TRUST_ROOT) {
+		snprintf(by_fd, sizeof(by_fd), "/proc/self/fd/%d", e->fd);
+		path = by_fd;
+	}
 	for (unsigned int n = 0; put_name(name, path, n); n++) {
 		void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 		const struct plugin_generation *g = generation_of_library(library);

@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "host/registry/describe-check.h"
 #include "host/registry/generation.h"
+#include "host/registry/needs.h"
 #include "host/registry/outline.h"
 
 #include <andiron/subprocess.h>
@@ -245,21 +246,13 @@ static int refuse_seconds(struct registry *r)
 	return 0;
 }
 
-static bool lists(const char *const *ids, struct str id)
-{
-	for (; ids && *ids; ids++)
-		if (str_is(id, *ids))
-			return true;
-	return false;
-}
-
 static bool is_offered(const struct registry *r, struct str id)
 {
-	if (lists(host_offers, id))
+	if (needs_lists(host_offers, id))
 		return true;
 	vec_each (&r->plugins, p)
 		for (uint64_t i = 0; p->outline && i < p->outline->n_components; i++)
-			if (lists(p->outline->components[i]->offers, id))
+			if (needs_lists(p->outline->components[i]->offers, id))
 				return true;
 	return false;
 }
@@ -338,36 +331,6 @@ static bool is_any(const struct str *names, size_t n, const char *name)
 	return false;
 }
 
-static bool begins_one_of(const char *const *beginnings, const char *id)
-{
-	for (; beginnings && *beginnings; beginnings++)
-		if (str_starts(str_of(id), str_of(*beginnings)))
-			return true;
-	return false;
-}
-
-/* Whether a plan with component `a` may get component `b` in addition (lang/implicit.c). */
-static bool brings(const struct andiron_component *a, const struct andiron_component *b)
-{
-	bool symbolizer = (a->flags & ANDIRON_COMPONENT_RAW_FRAMES) &&
-			  (b->flags & ANDIRON_COMPONENT_SYMBOLIZER);
-	const char *const *wants = ANDIRON_HAS(a, andiron_component, wants) ? a->wants : NULL;
-
-	for (const char *const *id = b->offers; id && *id && !symbolizer; id++)
-		if (lists(a->needs, str_of(*id)) || begins_one_of(wants, *id))
-			return true;
-	return symbolizer;
-}
-
-static bool brings_plugin(const struct andiron_plugin *a, const struct andiron_plugin *b)
-{
-	for (uint64_t i = 0; i < a->n_components; i++)
-		for (uint64_t k = 0; k < b->n_components; k++)
-			if (brings(a->components[i], b->components[k]))
-				return true;
-	return false;
-}
-
 /* Whether a plugin has one of the components, or one that comes with those that are open. */
 static bool is_required(const struct registry *r, const struct registered_plugin *p,
 			const struct str *names, size_t n)
@@ -378,7 +341,7 @@ static bool is_required(const struct registry *r, const struct registered_plugin
 		if (is_any(names, n, p->outline->components[i]->name))
 			return true;
 	vec_each (&r->plugins, open)
-		if (open->plugin && brings_plugin(open->plugin, p->outline))
+		if (open->plugin && needs_brings(open->plugin, p->outline))
 			return true;
 	return false;
 }
@@ -583,7 +546,7 @@ const struct registered_component *registry_offering(const struct registry *r, s
 {
 	for (const struct registered_component *c = r->components;
 	     c < r->components + r->n_components; c++)
-		if (lists(c->component->offers, id))
+		if (needs_lists(c->component->offers, id))
 			return c;
 	return NULL;
 }
