@@ -4,7 +4,7 @@
 
 `andiron validate-plugin` finds the one fault of each broken plugin, by the check of that name, and
 none in a plugin that has none or in ours. Ours run without privileges: what needs some is skipped
-by name here, and tests/bpf runs it.
+by name, and sampled for real by tests/bpf in our own host.
 """
 
 import concurrent.futures
@@ -33,6 +33,7 @@ NEEDS = {
     "discovery.kubernetes": "KUBERNETES_SERVICE_HOST",
     "discovery.docker": "Docker engine",
     "discovery.http": "127.0.0.1:9",
+    "pyroscope.java": "async-profiler's library",
     "pyroscope.scrape": "cannot be asked",
     "parca.write": "somebody who takes it",
     "otlp.write": "somebody who takes it",

@@ -13,7 +13,7 @@ from tap import ANDIRON, Skip, andiron, case, main, run
 
 MANUAL = os.environ["MANUAL"]
 VERBS = re.findall(
-    r"^  (\w+) ",
+    r"^  ([\w-]+) ",
     subprocess.run([ANDIRON, "--help"], capture_output=True, text=True, check=True).stdout,
     re.M,
 )
