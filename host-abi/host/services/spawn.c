@@ -121,12 +121,16 @@ static void child_exited(struct loop_watch *w, uint32_t events)
 {
 	struct child *c = container_of(w, struct child, exited);
 	struct loop *loop = &c->instance->host->loop;
+	pid_t ended;
 
 	check(c->pid > 0);
-	if (waitpid(c->pid, &c->status, WNOHANG) == 0) {
+	ended = waitpid(c->pid, &c->status, WNOHANG);
+	if (ended == 0) {
 		loop_watch_arm(loop, w, EPOLLIN);
 		return;
 	}
+	if (ended < 0) /* the program that embeds us has taken its end: nobody knows how it was */
+		c->status = -ECHILD;
 	loop_timer_cancel(loop, &c->deadline);
 	close_watch(c, &c->exited);
 	if (c->output.watch.fd >= 0)
