@@ -29,6 +29,31 @@ static int open_within(int root, const char *path, uint64_t flags)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* Opens for reading what an O_PATH descriptor leads to, if that is a file; -EBADMSG: it is none. It
+ * is looked at before, since opening a device may do something; and a lease is not waited for. */
+static int reopen(int path)
+{
+	char name[32];
+	struct stat st;
+	int fd;
+
+	if (fstat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADMSG;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", path);
+	fd = open(name, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A file in the folder, not by a link. */
+static int open_file(const struct folder *f, const char *name)
+{
+	_cleanup_(closep) int path = openat(f->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	return path < 0 ? -errno : reopen(path);
+}
+
 int folder_root(uint32_t pid, struct error *err)
 {
 	char path[32];
@@ -130,23 +155,24 @@ void folder_remove(struct folder *f)
 
 static bool sees(int root, const struct library *library)
 {
-	_cleanup_(closep) int fd = open_within(root, library->path, O_RDONLY | O_NONBLOCK);
+	_cleanup_(closep) int path = open_within(root, library->path, O_PATH);
+	_cleanup_(closep) int fd = -1;
 	struct stat st;
 
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == library->device &&
-	       st.st_ino == library->inode;
+	if (path < 0 || fstat(path, &st) < 0 || st.st_dev != library->device ||
+	    st.st_ino != library->inode)
+		return false;
+	fd = reopen(path); /* may it be read? */
+	return fd >= 0;
 }
 
 /* An earlier agent's copy stays if it is the same: a JVM that has it loaded would otherwise get a
  * second one beside it. */
 static bool is_copied(const struct folder *f, const struct library *library)
 {
-	_cleanup_(closep) int fd =
-		openat(f->fd, LIBRARY_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_(closep) int fd = open_file(f, LIBRARY_NAME);
 	struct buf there = BUF_NULL;
-	struct stat st;
-	bool same = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		    file_read_fd(fd, &there, library->bytes.n) == 0 &&
+	bool same = fd >= 0 && file_read_fd(fd, &there, library->bytes.n) == 0 &&
 		    str_eq(buf_str(&there), buf_str(&library->bytes));
 
 	buf_free(&there);
@@ -190,17 +216,15 @@ bool folder_has_recording(const struct folder *f)
 
 static int read_recording(const struct folder *f, struct buf *out, struct error *err)
 {
-	_cleanup_(closep) int fd =
-		openat(f->fd, RECORDING, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
+	_cleanup_(closep) int fd = open_file(f, RECORDING);
 	int r;
 
-	if (fd < 0 && errno == ENOENT)
+	if (fd == -ENOENT)
 		return error_set(err, -ENOENT, "async-profiler has left no recording");
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return error_errno(err, -errno, "cannot open %s/" RECORDING, f->path);
-	if (!S_ISREG(st.st_mode))
+	if (fd == -EBADMSG)
 		return error_set(err, -EBADMSG, "%s/" RECORDING " is not a file", f->path);
+	if (fd < 0)
+		return error_errno(err, fd, "cannot open %s/" RECORDING, f->path);
 	r = file_read_fd(fd, out, FOLDER_MAX_RECORDING);
 	if (r == -E2BIG)
 		return error_set(err, r,
@@ -226,8 +250,7 @@ int folder_take(struct folder *f, struct buf *out, struct error *err)
 
 void folder_log(const struct folder *f, char *out, size_t n)
 {
-	_cleanup_(closep) int fd =
-		openat(f->fd, LOG, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_(closep) int fd = open_file(f, LOG);
 	struct buf text = BUF_NULL;
 	struct str rest, found = STR_NULL;
 	size_t length = 0;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "java/attach/identity.h"
 #include "testing/test.h"
 
 #include <endian.h>
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,7 +130,7 @@ TEST(what_lies_in_the_way_harms_nobody)
 
 	expect_eq(enter(&t, &f, "/tmp"), 0);
 	expect_eq(symlinkat("/etc/passwd", f.fd, "recording.jfr"), 0);
-	expect_eq(take(&f), -ELOOP);
+	expect_eq(take(&f), -EBADMSG);
 	expect_eq(mkfifoat(f.fd, "recording.jfr", 0600), 0);
 	expect_eq(take(&f), -EBADMSG);
 	fd = openat(f.fd, "recording.jfr", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -136,6 +138,116 @@ TEST(what_lies_in_the_way_harms_nobody)
 	close(fd);
 	expect_eq(take(&f), -E2BIG);
 	folder_remove(&f);
+	tree_free(&t);
+}
+
+/* Makes a pipe and watches whether it is opened. */
+static void lay(const struct folder *f, const char *name, int watcher)
+{
+	char path[64];
+
+	expect_eq(mkfifoat(f->fd, name, 0600), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", f->fd, name);
+	expect(inotify_add_watch(watcher, path, IN_OPEN) >= 0);
+}
+
+static bool was_opened(int watcher)
+{
+	_Alignas(struct inotify_event) char events[4096];
+	struct inotify_event event;
+	ssize_t n;
+
+	while ((n = read(watcher, events, sizeof(events))) > 0)
+		for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof(event) + event.len)) {
+			memcpy(&event, events + at, sizeof(event));
+			if (event.mask & IN_OPEN)
+				return true;
+		}
+	expect_eq(errno, EAGAIN);
+	return false;
+}
+
+/* What is no file is not even opened: with a device that may do something. */
+TEST(only_files_are_opened)
+{
+	struct tree t = tree_new();
+	struct folder f;
+	struct stat st;
+	struct error err = ERROR_NULL;
+	int watcher = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char text[40];
+
+	expect_eq(enter(&t, &f, "/tmp"), 0);
+	lay(&f, "recording.jfr", watcher);
+	lay(&f, "log", watcher);
+	lay(&f, LIBRARY_NAME, watcher);
+	folder_log(&f, text, sizeof(text));
+	expect_str(str_of(text), "");
+	expect_eq(fstatat(f.fd, LIBRARY_NAME, &st, 0), 0);
+	snprintf(t.library.path, sizeof(t.library.path), "/tmp/" NAME "/" LIBRARY_NAME);
+	t.library.device = st.st_dev;
+	t.library.inode = st.st_ino;
+	expect_eq(folder_place(&f, t.root, &t.library, &err), 0);
+	expect(f.copied);
+	expect_eq(take(&f), -EBADMSG);
+	expect(!was_opened(watcher));
+	close(openat(f.fd, "log", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+	expect(was_opened(watcher)); /* or the test could not fail */
+	close(watcher);
+	folder_remove(&f);
+	tree_free(&t);
+}
+
+/* The library itself is used where the JVM sees the same file, and its user may read it. */
+TEST(the_library_is_seen)
+{
+	struct tree t = tree_new();
+	struct folder f;
+	struct stat st;
+	struct error err = ERROR_NULL;
+
+	expect_eq(enter(&t, &f, "/tmp"), 0);
+	put(&f, "log", "x", 1);
+	expect_eq(fstatat(f.fd, "log", &st, 0), 0);
+	snprintf(t.library.path, sizeof(t.library.path), "/tmp/" NAME "/log");
+	t.library.device = st.st_dev;
+	t.library.inode = st.st_ino;
+	expect_eq(folder_place(&f, t.root, &t.library, &err), 0);
+	expect(!f.copied && strcmp(f.library, t.library.path) == 0);
+	if (geteuid() != 0) {
+		expect_eq(fchmodat(f.fd, "log", 0, 0), 0);
+		expect_eq(folder_place(&f, t.root, &t.library, &err), 0);
+		expect(f.copied);
+	}
+	folder_remove(&f);
+	tree_free(&t);
+}
+
+/* All of it as the JVM's user, whose files we may open only by that user's rights. */
+TEST(another_user_has_the_folder)
+{
+	struct tree t;
+	struct folder f;
+	struct identity identity;
+	struct error err = ERROR_NULL;
+	char text[40];
+
+	if (geteuid() != 0)
+		return; /* nobody else can be become */
+	t = tree_new();
+	t.jvm.uid = t.jvm.gid = 1234;
+	expect_eq(chmod(t.path, 0755), 0);
+	expect_eq(fchmodat(t.root, "tmp", 01777, 0), 0);
+	expect_eq(identity_enter(&identity, t.jvm.uid, t.jvm.gid, &err), 0);
+	expect_eq(enter(&t, &f, "/tmp"), 0);
+	expect_eq(folder_place(&f, t.root, &t.library, &err), 0);
+	put(&f, "log", "[ERROR] why", 11);
+	folder_log(&f, text, sizeof(text));
+	expect_str(str_of(text), "why");
+	put_recording(&f);
+	expect_eq(take(&f), 0);
+	folder_remove(&f);
+	identity_leave(&identity);
 	tree_free(&t);
 }
 
