@@ -9,7 +9,9 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #define MAX_BYTES (16u << 20)
@@ -48,15 +50,48 @@ static bool has(struct str bytes, const char *word)
 	return memmem(bytes.p, bytes.n, word, strlen(word) + 1) != NULL;
 }
 
+/* --- Whose it is --- */
+
+/* In a folder with the sticky bit others cannot replace what is not theirs. */
+static int check_one(const char *path, const struct stat *st, struct error *err)
+{
+	bool shared = st->st_mode & (S_IWGRP | S_IWOTH) &&
+		      !(S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX);
+
+	if (!shared && (st->st_uid == 0 || st->st_uid == geteuid()))
+		return 0;
+	return error_set(err, -EPERM,
+			 "%s can be changed by others than root and the agent's user, so the "
+			 "library is not loaded into JVMs; put it where only these two may change "
+			 "it and the folders above it, or chown root and chmod go-w %s",
+			 path, path);
+}
+
+/* The folders of a path without links, from the last to the root. */
+static int check_folders(const char *path, struct error *err)
+{
+	char folder[PATH_MAX], *slash;
+	struct stat st;
+	int r = 0;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	while (r == 0 && (slash = strrchr(folder, '/'))) {
+		const char *name = slash == folder ? "/" : folder;
+
+		*slash = '\0';
+		if (stat(name, &st) < 0)
+			return error_errno(err, -errno, "cannot look at %s", name);
+		r = check_one(name, &st, err);
+	}
+	return r;
+}
+
+/* --- What it is --- */
+
 static int look(struct library *l, const struct stat *st, struct error *err)
 {
 	struct str bytes = buf_str(&l->bytes);
 
-	if ((st->st_uid != 0 && st->st_uid != geteuid()) || st->st_mode & (S_IWGRP | S_IWOTH))
-		return error_set(err, -EPERM,
-				 "%s can be written by others than root and the agent's user, so "
-				 "it is not loaded into JVMs; chown root and chmod go-w it",
-				 l->path);
 	l->machine = machine_of(bytes);
 	if (!l->machine || !has(bytes, "Agent_OnAttach") || !has(bytes, "asprof_execute"))
 		return error_set(err, -EINVAL,
@@ -67,16 +102,39 @@ static int look(struct library *l, const struct stat *st, struct error *err)
 	return 0;
 }
 
+/* The path without links is what JVMs get, too: a link that others can change leads nowhere new. */
+static int resolve(struct library *l, struct error *err)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(l->path, real))
+		return error_errno(err, -errno, "cannot open %s", l->path);
+	if (strlen(real) >= sizeof(l->path))
+		return error_set(err, -ENAMETOOLONG,
+				 "%s has more than %zu bytes; put the library elsewhere", real,
+				 sizeof(l->path) - 1);
+	memcpy(l->path, real, strlen(real) + 1);
+	return 0;
+}
+
 static int load(struct library *l, struct error *err)
 {
-	_cleanup_(closep) int fd = open(l->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(closep) int fd = -1;
 	struct stat st;
-	int r;
+	int r = resolve(l, err);
 
+	if (r < 0)
+		return r;
+	fd = open(l->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return error_errno(err, -errno, "cannot open %s", l->path);
 	if (!S_ISREG(st.st_mode))
 		return error_set(err, -EINVAL, "%s is not a file", l->path);
+	r = check_one(l->path, &st, err);
+	if (r == 0)
+		r = check_folders(l->path, err);
+	if (r < 0)
+		return r;
 	r = file_read_fd(fd, &l->bytes, MAX_BYTES);
 	if (r < 0)
 		return error_errno(err, r, "cannot read %s", l->path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* async-profiler's library, which the user provides: found, looked at, and read. It runs in other
- * programs with their rights, so a file that others than root and the agent's user may write is
- * refused. */
+ * programs with their rights, so a file is refused that others than root and the agent's user may
+ * write, or replace in one of the folders above it. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@
 #define LIBRARY_NAME "libasyncProfiler.so"
 
 struct library {
-	char path[256];
+	char path[256]; /* without links */
 	struct buf bytes;
 	uint16_t machine; /* ELF's e_machine */
 	dev_t device;
