@@ -26,7 +26,7 @@ void session_init(struct session *s, uint32_t pid, struct settings *settings)
 			      .wait_fd = -1,
 			      .pidfd = -1,
 			      .folder = FOLDER_NULL};
-	attach_init(&s->attach, -1, -1, 0, 0);
+	attach_init(&s->attach, -1, -1, 0, 0, 0);
 	s->due_ns = clock_mono();
 }
 
@@ -245,7 +245,7 @@ static int settle_in(struct session *s, int root, const struct library *library,
 	}
 	if (r < 0)
 		return r;
-	attach_init(&s->attach, s->folder.tmp, s->pidfd, s->jvm.inner_pid, s->jvm.uid);
+	attach_init(&s->attach, s->folder.tmp, s->pidfd, s->pid, s->jvm.inner_pid, s->jvm.uid);
 	begin_command(s, folder_has_recording(&s->folder) ? SESSION_CLEAR : SESSION_START);
 	return 0;
 }
@@ -307,11 +307,14 @@ static int connect_step(struct session *s, struct error *err)
 	if (r != -EAGAIN)
 		return r;
 	if (clock_mono() >= s->deadline_ns)
-		return error_set(
-			err, -ETIMEDOUT,
-			"the JVM was asked to let us attach (SIGQUIT) and has not listened "
-			"for %d s",
-			(int)(SESSION_CONNECT_NS / NS_PER_SEC));
+		return error_set(err, -ETIMEDOUT,
+				 s->attach.asked
+					 ? "the JVM was asked to let us attach (SIGQUIT) and has "
+					   "not listened for %d s"
+					 : "the JVM could not be asked to let us attach for %d s: "
+					   "it had no handler for SIGQUIT, or no room for us at "
+					   "its socket",
+				 (int)(SESSION_CONNECT_NS / NS_PER_SEC));
 	s->due_ns = clock_mono() + POLL_NS;
 	return -EAGAIN;
 }
@@ -401,7 +404,9 @@ static void run(struct session *s)
 		s->due_ns = s->deadline_ns = clock_mono() + SESSION_BROKEN_NS;
 		return;
 	}
-	if (r < 0 && r != -EAGAIN)
+	if (r == -ESRCH) /* seen by us before the owner saw it */
+		on_end(s);
+	else if (r < 0 && r != -EAGAIN)
 		fail(s, r, &err);
 }
 

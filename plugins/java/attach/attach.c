@@ -3,6 +3,7 @@
 #include "java/attach/attach.h"
 
 #include "base/cleanup.h"
+#include "java/attach/jvm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,11 @@
 #define MAX_ANSWER (64u << 10)
 #define PREVIEW    300
 
-void attach_init(struct attach *a, int tmp, int pidfd, uint32_t inner_pid, uid_t uid)
+void attach_init(struct attach *a, int tmp, int pidfd, uint32_t pid, uint32_t inner_pid, uid_t uid)
 {
 	*a = (struct attach){.tmp = tmp,
 			     .pidfd = pidfd,
+			     .pid = pid,
 			     .inner_pid = inner_pid,
 			     .uid = uid,
 			     .socket = -1,
@@ -37,8 +39,19 @@ void attach_reset(struct attach *a)
 
 /* --- The connection --- */
 
-/* 0, -ENOENT: nobody listens; or another errno. By a descriptor of the socket's own inode, since
- * connect follows symbolic links, and one in a container's /tmp would lead to a socket of ours. */
+/* Whether the JVM itself listens: another of its user may, where they share /tmp and have the same
+ * pid in namespaces of their own. */
+static bool is_peer(const struct attach *a, int fd)
+{
+	struct ucred peer = {0};
+	socklen_t n = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.pid == (pid_t)a->pid;
+}
+
+/* 0, -ENOENT: the JVM does not listen; or another errno. By a descriptor of the socket's own inode,
+ * since connect follows symbolic links, and one in a container's /tmp would lead to a socket of
+ * ours. */
 static int try_connect(struct attach *a, struct error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -68,6 +81,8 @@ static int try_connect(struct attach *a, struct error *err)
 			return -EAGAIN; /* others wait there, too */
 		return error_errno(err, -errno, "cannot connect to the JVM's /tmp/%s", name);
 	}
+	if (!is_peer(a, fd))
+		return -ENOENT;
 	a->socket = take_fd(fd);
 	return 0;
 }
@@ -77,21 +92,24 @@ static void request_name(const struct attach *a, char out[32])
 	snprintf(out, 32, ".attach_pid%u", a->inner_pid);
 }
 
+/* The handler is looked for again: the process may have become a program that SIGQUIT ends. */
 static int ask(struct attach *a, struct error *err)
 {
 	char name[32];
-	int fd;
+	int fd, r = jvm_expects_quit(a->pid, err);
 
+	if (r <= 0)
+		return r < 0 ? r : -EAGAIN;
 	request_name(a, name);
 	fd = openat(a->tmp, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno != EEXIST)
 		return error_errno(err, -errno, "cannot make %s in the JVM's /tmp", name);
 	if (fd >= 0)
 		close(fd);
+	a->asked = true; /* the file is there, whatever becomes of the signal */
 	if (syscall(SYS_pidfd_send_signal, a->pidfd, SIGQUIT, NULL, 0) < 0)
 		return errno == ESRCH ? error_set(err, -ESRCH, "the JVM has ended")
 				      : error_errno(err, -errno, "cannot send SIGQUIT to the JVM");
-	a->asked = true;
 	return 0;
 }
 
@@ -138,7 +156,7 @@ int attach_load(struct attach *a, const char *path, const char *options, struct 
 		/* A few hundred bytes: an empty socket has room for them. */
 		sent = send(a->socket, request.p, request.n, MSG_NOSIGNAL);
 		if (sent < 0 || (size_t)sent < request.n)
-			r = error_errno(err, sent < 0 ? -errno : -EIO,
+			r = error_errno(err, sent < 0 && errno != EAGAIN ? -errno : -EIO,
 					"cannot send a request to the JVM");
 	}
 	buf_free(&request);

@@ -5,7 +5,7 @@
  *
  * Nothing here waits: each call does what can be done at once. Whatever the other side is, an
  * answer has at most 64 KiB, and nothing that it puts into its /tmp is followed or trusted: the
- * socket must be one, and its user's.
+ * socket must be one, its user's, and the JVM's own.
  *
  * All calls are made as the JVM's user (java/attach/identity.h). Source: the JDK,
  * attachListener_posix.cpp and VirtualMachineImpl.java. */
@@ -23,19 +23,20 @@
 struct attach {
 	int tmp;   /* the JVM's /tmp, borrowed */
 	int pidfd; /* borrowed */
-	uint32_t inner_pid;
+	uint32_t pid, inner_pid;
 	uid_t uid;
 	int socket; /* -1: none */
-	bool asked; /* SIGQUIT was sent for this connection */
+	bool asked; /* for this connection, by the file and SIGQUIT */
 	struct buf answer;
 };
 
-void attach_init(struct attach *a, int tmp, int pidfd, uint32_t inner_pid, uid_t uid);
+void attach_init(struct attach *a, int tmp, int pidfd, uint32_t pid, uint32_t inner_pid, uid_t uid);
 /* Closes and forgets what was connected; attach_init need not follow. */
 void attach_reset(struct attach *a);
 
-/* Connects. 0; -EAGAIN: the JVM was asked to listen and does not yet: call again; or another
- * negative errno and why. It is asked once until attach_reset. */
+/* Connects. 0; -EAGAIN: the JVM was asked to listen and does not yet: call again; -ESRCH: it has
+ * ended; or another negative errno and why. It is asked once until attach_reset, and only while it
+ * has a handler for SIGQUIT. */
 int attach_connect(struct attach *a, struct error *err);
 /* Takes away the file that asked. After attach_connect has said something else than -EAGAIN, or
  * when it is not called again. */

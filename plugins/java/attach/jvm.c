@@ -155,3 +155,16 @@ int jvm_inspect(uint32_t pid, struct jvm *ret, struct error *err)
 		*ret = j;
 	return r;
 }
+
+int jvm_expects_quit(uint32_t pid, struct error *err)
+{
+	struct buf text = BUF_NULL;
+	struct jvm j = {.pid = pid};
+	bool expects = false;
+	int r = read_of(pid, "status", &text, MAX_STATUS, err);
+
+	if (r == 0)
+		r = read_status(buf_str(&text), &j, &expects, err);
+	buf_free(&text);
+	return r < 0 ? r : expects;
+}

@@ -26,3 +26,8 @@ struct jvm {
  * -ENOTSUP it is one that cannot be attached to
  * or another errno where /proc does not answer. [any], some ms for a process with many mappings. */
 int jvm_inspect(uint32_t pid, struct jvm *ret, struct error *err);
+
+/* Whether SIGQUIT has a handler now: a process that has begun another program (exec) keeps its pid,
+ * and not its handlers. 1: it has; 0: it has none, so the signal may end it; or a negative errno as
+ * above. */
+int jvm_expects_quit(uint32_t pid, struct error *err);

@@ -33,6 +33,10 @@ static void tell(int fd, const void *data, size_t n)
 	check(write(fd, data, n) == (ssize_t)n);
 }
 
+static void on_quit(int number)
+{
+}
+
 /* The child: the file that asks must be there when the signal comes. */
 static _Noreturn void serve(const char *folder, int told, const char *answer, size_t n,
 			    bool forever)
@@ -45,6 +49,7 @@ static _Noreturn void serve(const char *folder, int told, const char *answer, si
 
 	sigemptyset(&quit);
 	sigaddset(&quit, SIGQUIT);
+	signal(SIGQUIT, on_quit);
 	tell(told, "b", 1);
 	sigwait(&quit, &number);
 	snprintf(path, sizeof(path), "%s/.attach_pid%u", folder, INNER_PID);
@@ -92,7 +97,7 @@ static struct jvm jvm_new(const char *answer, size_t n, bool forever)
 	j.told = pipe_fds[0];
 	j.tmp = open(j.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	j.pidfd = (int)syscall(SYS_pidfd_open, j.pid, 0);
-	attach_init(&j.attach, j.tmp, j.pidfd, INNER_PID, geteuid());
+	attach_init(&j.attach, j.tmp, j.pidfd, (uint32_t)j.pid, INNER_PID, geteuid());
 	return j;
 }
 
@@ -212,24 +217,98 @@ TEST(only_a_socket_is_a_socket)
 	jvm_free(&j);
 }
 
+static int listen_at(const struct jvm *j)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/.java_pid7", j->folder);
+	expect_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	expect_eq(listen(fd, 5), 0);
+	return fd;
+}
+
+/* Another process that listens in the JVM's place is not the JVM, which is asked all the same. */
+TEST(another_listener_is_not_the_jvm)
+{
+	struct jvm j = jvm_new("", 0, true);
+	int other = listen_at(&j);
+
+	connect_to(&j);
+	close(other);
+	jvm_free(&j);
+}
+
+/* A process that has become another program, without a handler, is not sent what would end it. */
+TEST(what_does_not_expect_the_signal_is_spared)
+{
+	struct jvm j = jvm_new("", 0, true);
+	struct error err = ERROR_NULL;
+	pid_t other = fork();
+
+	if (other == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	expect_eq(heard(&j), 'b');
+	j.attach.pid = (uint32_t)other;
+	expect_eq(attach_connect(&j.attach, &err), -EAGAIN);
+	expect(!j.attach.asked);
+	expect(faccessat(j.tmp, ".attach_pid7", F_OK, 0) < 0);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	jvm_free(&j);
+}
+
+/* The file that asks does not stay behind when the signal cannot be sent. */
+TEST(a_failed_signal_leaves_no_file)
+{
+	struct jvm j = jvm_new("", 0, true);
+	struct error err = ERROR_NULL;
+	int pidfd = j.pidfd;
+
+	expect_eq(heard(&j), 'b');
+	j.attach.pidfd = -1;
+	expect_eq(attach_connect(&j.attach, &err), -EBADF);
+	expect_eq(faccessat(j.tmp, ".attach_pid7", F_OK, 0), 0);
+	attach_withdraw(&j.attach);
+	expect(faccessat(j.tmp, ".attach_pid7", F_OK, 0) < 0);
+	j.attach.pidfd = pidfd;
+	jvm_free(&j);
+}
+
+/* A socket without room is an error: nothing would come of waiting. */
+TEST(a_full_socket_is_an_error)
+{
+	static const char much[4096];
+	struct jvm j = jvm_new("", 0, true);
+	struct error err = ERROR_NULL;
+	char request[2048];
+
+	connect_to(&j);
+	expect_eq(attach_load(&j.attach, "/lib.so", "stop", &err), 0);
+	expect(read(j.told, request, sizeof(request)) > 0); /* the JVM reads no more */
+	while (send(j.attach.socket, much, sizeof(much), MSG_NOSIGNAL) > 0)
+		;
+	expect_eq(errno, EAGAIN);
+	expect_eq(attach_load(&j.attach, "/lib.so", "stop", &err), -EIO);
+	jvm_free(&j);
+}
+
 /* The socket of a JVM that has gone is none; nor is anything sent to another process. */
 TEST(a_stale_socket_is_no_listener)
 {
 	struct jvm j = jvm_new("", 0, true);
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct error err = ERROR_NULL;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/.java_pid7", j.folder);
-	expect_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
-	close(fd);
+	close(listen_at(&j));
 	connect_to(&j);
 	attach_reset(&j.attach);
 	kill(j.pid, SIGKILL);
 	waitpid(j.pid, NULL, 0);
 	expect_eq(attach_connect(&j.attach, &err), -ESRCH);
 	expect(!j.attach.asked);
-	unlinkat(j.tmp, ".attach_pid7", 0);
 	j.pid = 0x7fffffff; /* reaped already */
 	jvm_free(&j);
 }

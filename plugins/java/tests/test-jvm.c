@@ -5,6 +5,7 @@
 #include "testing/test.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,4 +28,22 @@ TEST(what_has_ended_is_none)
 		_exit(0);
 	expect_eq(waitpid(pid, NULL, 0), pid);
 	expect_eq(jvm_inspect((uint32_t)pid, &j, &err), -ESRCH);
+}
+
+static void on_quit(int number)
+{
+}
+
+/* The handler counts that is there now. */
+TEST(the_signal_is_expected_while_there_is_a_handler)
+{
+	struct error err = ERROR_NULL;
+	uint32_t pid = (uint32_t)getpid();
+
+	expect_eq(jvm_expects_quit(pid, &err), 0);
+	signal(SIGQUIT, on_quit);
+	expect_eq(jvm_expects_quit(pid, &err), 1);
+	signal(SIGQUIT, SIG_IGN);
+	expect_eq(jvm_expects_quit(pid, &err), 0);
+	expect_eq(jvm_expects_quit(0x7fffffff, &err), -ESRCH);
 }
