@@ -2,6 +2,7 @@
 /* What profiler.c (time, steps, what is sent) and targets.c (which processes) share. */
 #pragma once
 
+#include "base/index.h"
 #include "base/vec.h"
 #include "java/profiler.h"
 #include "java/session.h"
@@ -43,7 +44,8 @@ struct profiler {
 	struct settings *settings;
 	struct target_table *table;
 	VEC(struct target *) targets;
-	VEC(struct job *) jobs;
+	VEC(struct job *) jobs; /* one for a pid */
+	struct index job_by_pid;
 	struct profiler_counts counts;
 	uint32_t max_attached, beginning; /* beginning: may be attached to soon */
 	uint64_t repair, sequence;
@@ -52,6 +54,9 @@ struct profiler {
 };
 
 /* profiler.c */
+/* NULL: there is none for the process. O(1) */
+struct job *job_find(const struct profiler *p, uint32_t pid);
+/* For a process that has none. NULL: no memory. */
 struct job *job_new(struct profiler *p, struct target *t);
 /* Leaves its JVM, and goes when that is done. */
 void job_close(struct job *job);

@@ -9,6 +9,7 @@
 #include "abi/value.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "java/job.h"
 #include "java/labels.h"
 #include "java/attach/library.h"
@@ -285,6 +286,26 @@ static void launch(struct job *job)
 
 /* --- Jobs --- */
 
+struct probe {
+	const struct profiler *profiler;
+	uint32_t pid;
+};
+
+static bool same_pid(const void *context, uint32_t position)
+{
+	const struct probe *probe = context;
+
+	return probe->profiler->jobs.p[position]->session.pid == probe->pid;
+}
+
+struct job *job_find(const struct profiler *p, uint32_t pid)
+{
+	struct probe probe = {p, pid};
+	uint32_t at = index_find(&p->job_by_pid, hash_u64(pid), same_pid, &probe);
+
+	return at == INDEX_NONE ? NULL : p->jobs.p[at];
+}
+
 struct job *job_new(struct profiler *p, struct target *t)
 {
 	struct job *job = calloc(1, sizeof(*job));
@@ -292,6 +313,11 @@ struct job *job_new(struct profiler *p, struct target *t)
 	if (!job)
 		return NULL;
 	if (!vec_push(&p->jobs, job)) {
+		free(job);
+		return NULL;
+	}
+	if (index_add(&p->job_by_pid, hash_u64(t->pid), (uint32_t)p->jobs.n - 1) < 0) {
+		p->jobs.n--;
 		free(job);
 		return NULL;
 	}
@@ -315,6 +341,19 @@ void job_close(struct job *job)
 		job_free(job);
 }
 
+/* The last job takes the place of one that goes. */
+static void forget_place(struct profiler *p, const struct job *job)
+{
+	struct job *last = p->jobs.p[--p->jobs.n];
+
+	index_remove(&p->job_by_pid, hash_u64(job->session.pid), job->at);
+	if (last == job)
+		return;
+	index_move(&p->job_by_pid, hash_u64(last->session.pid), last->at, job->at);
+	p->jobs.p[job->at] = last;
+	last->at = job->at;
+}
+
 void job_free(struct job *job)
 {
 	struct profiler *p = job->profiler;
@@ -323,8 +362,7 @@ void job_free(struct job *job)
 	wait_no_more(job);
 	p->counts.attached -= job->attached;
 	p->counts.failing -= job->why && !job->foreign;
-	p->jobs.p[job->at] = p->jobs.p[--p->jobs.n];
-	p->jobs.p[job->at]->at = job->at;
+	forget_place(p, job);
 	session_fini(&job->session);
 	arena_free(&job->arena);
 	free(job->why);
@@ -431,6 +469,7 @@ void profiler_free(struct profiler *p)
 	while (p->jobs.n)
 		job_free(p->jobs.p[p->jobs.n - 1]);
 	vec_free(&p->jobs);
+	index_free(&p->job_by_pid);
 	settings_release(p->settings);
 	free(p);
 }

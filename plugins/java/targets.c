@@ -9,14 +9,6 @@
 
 #define MAX_LABELS 128u
 
-static struct job *job_of(const struct profiler *p, uint32_t pid)
-{
-	vec_each (&p->jobs, job)
-		if ((*job)->session.pid == pid)
-			return *job;
-	return NULL;
-}
-
 /* As the target is now; what a step of the job does meanwhile does not look at them. */
 static void relabel(struct profiler *p, struct job *job, const struct target_row *row)
 {
@@ -37,7 +29,7 @@ static void relabel(struct profiler *p, struct job *job, const struct target_row
 
 static void claim(struct profiler *p, struct target *t)
 {
-	struct job *job = job_of(p, t->pid);
+	struct job *job = job_find(p, t->pid);
 
 	t->excess = NULL;
 	if (job && job->target) {
