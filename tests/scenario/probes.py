@@ -158,20 +158,37 @@ class Held:
     def __init__(self, pid):
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.threads = [int(t) for t in os.listdir(f"/proc/{pid}/task") if int(t) != pid]
+        self.held = []
 
     def trace(self, request, thread):
+        """False: the thread has ended."""
         code = self.libc.ptrace(request, thread, None, None)
-        assert code == 0, (request, os.strerror(ctypes.get_errno()))
+        error = ctypes.get_errno()
+        assert code == 0 or error == errno.ESRCH, (request, os.strerror(error))
+        return code == 0
+
+    def hold(self, thread):
+        if not self.trace(self.SEIZE, thread):
+            return
+        self.held.append(thread)
+        self.trace(self.INTERRUPT, thread)
+        if not os.WIFSTOPPED(os.waitpid(thread, self.WALL)[1]):
+            self.held.remove(thread)  # it has ended, and is reaped
 
     def __enter__(self):
-        for thread in self.threads:
-            self.trace(self.SEIZE, thread)
-            self.trace(self.INTERRUPT, thread)
-            os.waitpid(thread, self.WALL)
+        try:
+            for thread in self.threads:
+                self.hold(thread)
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_):
-        for thread in self.threads:
-            self.trace(self.DETACH, thread)
+        """All of them go on. One that has ended is to be reaped: until then the whole process
+        cannot be waited for."""
+        for thread in self.held:
+            if not self.trace(self.DETACH, thread):
+                os.waitpid(thread, self.WALL)
 
 
 @case

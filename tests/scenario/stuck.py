@@ -35,8 +35,7 @@ def descendants(pid):
     return found[1:]
 
 
-def stacks(pid):
-    """Of the program's threads; without a debugger where the kernel says they wait."""
+def by_debugger(pid):
     gdb = shutil.which("gdb")
     if gdb:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -49,8 +48,22 @@ def stacks(pid):
                 text=True,
                 errors="replace",
             ).stdout
+    return ""
+
+
+def chosen(status, *names):
+    return " ".join(line for line in status.splitlines() if line.startswith(names))
+
+
+def stacks(pid):
+    """Of the program's threads; where a debugger sees none, what the kernel says of each: one that
+    is traced, or does not end, keeps its process from being waited for."""
+    text = by_debugger(pid)
+    if "#0" in text:
+        return text
     return "".join(
-        f"thread {tid}: {read(f'/proc/{pid}/task/{tid}/wchan')}\n"
+        f"thread {tid}: {chosen(read(f'/proc/{pid}/task/{tid}/status'), 'State:', 'TracerPid:')} "
+        f"{read(f'/proc/{pid}/task/{tid}/wchan')}\n"
         for tid in os.listdir(f"/proc/{pid}/task")
     )
 
@@ -60,14 +73,10 @@ def told(pids):
     text = ""
     for pid in pids:
         command = read(f"/proc/{pid}/cmdline").replace("\0", " ")
-        status = [
-            line
-            for line in read(f"/proc/{pid}/status").splitlines()
-            if line.startswith(("State:", "SigPnd:", "ShdPnd:", "SigBlk:"))
-        ]
+        status = chosen(read(f"/proc/{pid}/status"), "State:", "SigPnd:", "ShdPnd:", "SigBlk:")
         if not status:
             continue
-        text += f"process {pid}: {command}\n{' '.join(status)}\n"
+        text += f"process {pid}: {command}\n{status}\n"
         with contextlib.suppress(OSError):  # it has ended
             text += stacks(pid)
     return text
