@@ -3,8 +3,8 @@
  * Linux is of one thread). It is for work that is little and must be done soon: on a machine whose
  * CPUs are all busy, each millisecond of it would wait for ten of others.
  *
- * Threads and children that the thread makes meanwhile inherit the value, so it makes none
- * that last. */
+ * Threads and children that the thread makes meanwhile inherit the value for good, so it makes none
+ * but such as are to have it. */
 #pragma once
 
 #define HASTE_GAIN 10

@@ -177,6 +177,39 @@ static void append_snapshot(struct intake *n, const struct sampler_snapshot *c,
 	check(to == r->bytes + size);
 }
 
+static bool handle_snapshot(struct intake *n, const struct sampler_snapshot *c,
+			    const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	struct process *p = processes_find(n->processes, &c->key);
+
+	if (!p)
+		return true;
+	/* Others may have got its slot. */
+	if (p->maps && p->maps->generation == c->generation &&
+	    !unwind_knows(unwinder_store(n->unwinder), &c->key, c->generation))
+		p->stored = NULL;
+	if (!unwinder_process(n->unwinder, p))
+		return false;
+	unwinder_snapshot(n->unwinder, p, c, stacks);
+	return true;
+}
+
+/* One whose process has no file that is being read, although others have. To find that out takes
+ * as long as mapping it, so of one that has, it is tried again once a table has been made. */
+static bool need_not_wait(struct intake *n, struct process *p, const struct sampler_snapshot *c,
+			  const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	uint64_t now = unwind_made(unwinder_store(n->unwinder)) + 1;
+
+	if (p->stale || !p->maps || p->maps->generation != c->generation || p->tried == now)
+		return false;
+	p->tried = now;
+	if (!handle_snapshot(n, c, stacks))
+		return false;
+	p->tried = 0;
+	return true;
+}
+
 /* One that is deep takes the room of twenty others, so it is cut off where that is short. */
 static void on_snapshot(struct intake *n, const struct sampler_snapshot *c)
 {
@@ -185,7 +218,7 @@ static void on_snapshot(struct intake *n, const struct sampler_snapshot *c)
 
 	stack_copies_take(&n->copies, c, stacks);
 	if (p && n->unwinder && unwinder_reading(n->unwinder) &&
-	    unwinder_file_unwind(n->unwinder, p, c, stacks))
+	    (need_not_wait(n, p, c, stacks) || unwinder_file_unwind(n->unwinder, p, c, stacks)))
 		return;
 	if (n->bytes >= n->bytes_max) {
 		n->n_left_out++;
@@ -227,23 +260,6 @@ static bool map_known(struct intake *n, const struct sampler_process_key *key)
 	struct process *p = processes_find(n->processes, key);
 
 	return !p || unwinder_process(n->unwinder, p);
-}
-
-static bool handle_snapshot(struct intake *n, const struct sampler_snapshot *c,
-			    const struct walk_stack stacks[SAMPLER_COPIES])
-{
-	struct process *p = processes_find(n->processes, &c->key);
-
-	if (!p)
-		return true;
-	/* Others may have got its slot. */
-	if (p->maps && p->maps->generation == c->generation &&
-	    !unwind_knows(unwinder_store(n->unwinder), &c->key, c->generation))
-		p->stored = NULL;
-	if (!unwinder_process(n->unwinder, p))
-		return false;
-	unwinder_snapshot(n->unwinder, p, c, stacks);
-	return true;
 }
 
 static void note_launch(struct intake *n, const struct sampler_process *process)

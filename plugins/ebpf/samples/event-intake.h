@@ -2,9 +2,10 @@
 /* Event intake: handles records of the kernel's ring in two steps. Preparing a record finds its
  * process, target and mappings as soon as it arrives, since the process may be gone a millisecond
  * later. Processing follows in arrival order: it maps the process in the unwinder and unwinds
- * snapshots. It stops at a record whose files are being read; preparing goes on. A snapshot that
- * the files themselves can unwind (file-unwind.h) does not wait: beside a compiler hundreds would,
- * of some 100 KiB each.
+ * snapshots. It stops at a record whose files are being read; preparing goes on. Two snapshots do
+ * not wait: one of a process whose own files have all been read, and one that the files themselves
+ * can unwind (file-unwind.h). Beside a compiler hundreds would, of some 100 KiB each, and files of
+ * static programs cannot be asked.
  *
  * Where threads list their own mappings (bpf/task-work/deferred-snapshot.h), a process is asked
  * only while processing, if its list did not come. Asking all took a third of the agent's time. */

@@ -445,6 +445,43 @@ TEST(loading_is_waited_for_beside)
 	expect(!kernel.loading);
 }
 
+/* What is read for one process holds up no snapshot of another, whose files are there. */
+TEST(snapshots_of_known_processes_do_not_wait)
+{
+	struct slow_kernel kernel = {.n_waits = 1000};
+	struct sampler_snapshot *c = calloc(1, sizeof(*c));
+	struct unwinder_stats stats;
+	struct waiting_room w;
+	struct unwinder *u;
+	struct process *other;
+
+	expect(c != NULL);
+	open_waiting_room(&w);
+	u = w.r.intake.unwinder;
+	process_map(&w.r.live->t, w.p);
+	while (!unwinder_process(u, w.p))
+		unwinder_wait(u, -1);
+	add_early_runtime(&w, &kernel);
+	other = processes_get(&w.r.live->t, &w.r.live->self.key);
+	expect(other != NULL);
+	process_map(&w.r.live->t, other);
+	expect(!unwinder_process(u, other) && unwinder_reading(u));
+	c->type = SAMPLER_RECORD_SNAPSHOT;
+	c->n = 512;
+	c->key = other->key;
+	c->generation = other->maps->generation;
+	intake_record(&w.r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+	expect_eq(w.r.intake.bytes, SAMPLER_SNAPSHOT_HEAD + c->n);
+	c->key = w.p->key;
+	c->generation = w.p->maps->generation;
+	intake_record(&w.r.intake, c, SAMPLER_SNAPSHOT_HEAD + c->n);
+	expect_eq(w.r.intake.bytes, SAMPLER_SNAPSHOT_HEAD + c->n);
+	unwinder_get_stats(u, &stats);
+	expect_eq(stats.snapshots, 1);
+	free(c);
+	close_waiting_room(&w);
+}
+
 /* A sampler that ends meanwhile leaves nothing behind. */
 TEST(what_is_being_loaded_is_given_up)
 {

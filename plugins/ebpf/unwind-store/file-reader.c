@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 struct item {
@@ -187,8 +186,6 @@ static void *run(void *arg)
 	struct file_reader *r = arg;
 	struct item *item;
 
-	/* Whoever began this thread may have been in haste (proc/haste.h), which it would keep. */
-	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()));
 	while ((item = next_request(r))) {
 		struct reading g = {.reader = r, .item = item};
 		int64_t start = clock_mono();

@@ -4,7 +4,8 @@
  * ring is read while a compiler's libraries are, which takes half a second.
  *
  * The queue holds FILE_READER_BYTES; then the thread waits. The thread starts with the first
- * request. All functions: one thread at a time. */
+ * request, and goes before others as the sampler's own does (proc/haste.h): each file is read once,
+ * and until it is, stacks of it are cut off. All functions: one thread at a time. */
 #pragma once
 
 #include "ebpf/processes/mapped-file.h"

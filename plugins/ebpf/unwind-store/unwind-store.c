@@ -109,6 +109,11 @@ bool unwind_reading(const struct unwind *u)
 	return u->files.n_pending > 0;
 }
 
+uint64_t unwind_made(const struct unwind *u)
+{
+	return u->files.n_made;
+}
+
 int unwind_fd(const struct unwind *u)
 {
 	return file_reader_fd(u->files.reader);

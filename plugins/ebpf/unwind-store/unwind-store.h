@@ -61,6 +61,8 @@ int unwind_map(struct unwind *u, const struct sampler_process_key *key, uint64_t
 
 /* Whether files are being read; and a descriptor that is readable when unwind_take has work. */
 bool unwind_reading(const struct unwind *u);
+/* How many tables it has made. */
+uint64_t unwind_made(const struct unwind *u);
 int unwind_fd(const struct unwind *u);
 /* Puts what was read into tables, and shows those that are whole: true if there are any. */
 bool unwind_take(struct unwind *u);
