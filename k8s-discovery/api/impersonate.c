@@ -2,6 +2,8 @@
 /* Impersonation. Contract in impersonate.h. */
 #include "k8s-discovery/api/impersonate.h"
 
+#include "base/ascii.h"
+
 #include <errno.h>
 
 #define EXTRA "Impersonate-Extra-"
@@ -57,8 +59,7 @@ static const char *extra_name(struct reading *r, struct str key)
 	memcpy(out, EXTRA, n);
 	for (size_t i = 0; i < key.n; i++) {
 		unsigned char c = (unsigned char)key.p[i];
-		bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-			     (c && strchr(signs, c));
+		bool plain = ascii_is_alnum(c) || (c && strchr(signs, c));
 
 		if (plain)
 			out[n++] = (char)c;

@@ -13,7 +13,7 @@ static void parameter(struct buf *url, const char *name, struct str value)
 	if (value.n == 0)
 		return;
 	buf_printf(url, "&%s=", name);
-	http_url_escape(url, value);
+	buf_percent_append(url, value, "");
 }
 
 static void resource(struct buf *url, const struct api *api, const struct selection *what)
@@ -23,7 +23,7 @@ static void resource(struct buf *url, const struct api *api, const struct select
 	buf_printf(url, "%.*s%s/", STR_FMT(api->server), kind->path);
 	if (kind->namespaced && what->namespace_.n) {
 		buf_printf(url, "namespaces/");
-		http_url_escape(url, what->namespace_);
+		buf_percent_append(url, what->namespace_, "");
 		buf_putc(url, '/');
 	}
 	buf_printf(url, "%s?", kind->resource);

@@ -2,6 +2,8 @@
 /* Selectors. Contract in selector.h. */
 #include "k8s-discovery/roles/selector.h"
 
+#include "base/ascii.h"
+
 #include <errno.h>
 
 struct scan {
@@ -53,18 +55,13 @@ static struct str word(struct scan *s)
 	return found;
 }
 
-static bool is_alnum(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Letters, digits, and these within. */
 static bool is_name(struct str s, const char *within, size_t most)
 {
-	if (s.n == 0 || s.n > most || !is_alnum(s.p[0]) || !is_alnum(s.p[s.n - 1]))
+	if (s.n == 0 || s.n > most || !ascii_is_alnum(s.p[0]) || !ascii_is_alnum(s.p[s.n - 1]))
 		return false;
 	for (size_t i = 0; i < s.n; i++)
-		if (!is_alnum(s.p[i]) && !strchr(within, s.p[i]))
+		if (!ascii_is_alnum(s.p[i]) && !strchr(within, s.p[i]))
 			return false;
 	return true;
 }

@@ -2,6 +2,7 @@
 /* Label sets, and the making of updates. Contracts in target-row.h. */
 #include "abi/target-row.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/search.h"
@@ -205,8 +206,7 @@ int update_finish(struct update_builder *u, uint64_t producer, uint64_t generati
 
 static bool plain(unsigned char b)
 {
-	return ((b | 0x20) >= 'a' && (b | 0x20) <= 'z' && b < 0x80) || (b >= '0' && b <= '9') ||
-	       b == '_';
+	return ascii_is_alnum(b) || b == '_';
 }
 
 struct str target_text_name(struct arena *arena, const char *prefix, struct str name)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing byte buffers. Contracts in buf.h. */
+/* What grows: byte buffers, and arrays of any type. Contracts in buf.h and vec.h. */
 #include "base/buf.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -106,6 +108,18 @@ char *buf_take(struct buf *b)
 	return p;
 }
 
+void buf_percent_append(struct buf *b, struct str text, const char *also)
+{
+	for (size_t i = 0; i < text.n && !b->failed; i++) {
+		unsigned char c = (unsigned char)text.p[i];
+
+		if (ascii_is_alnum(c) || (c && (strchr("-._~", c) || strchr(also, c))))
+			buf_putc(b, (char)c);
+		else
+			buf_printf(b, "%%%02X", c);
+	}
+}
+
 void buf_base64_append(struct buf *b, struct str bytes, const char *digits)
 {
 	for (size_t i = 0; i < bytes.n && !b->failed; i += 3) {
@@ -116,4 +130,25 @@ void buf_base64_append(struct buf *b, struct str bytes, const char *digits)
 		for (size_t j = 0; j < 4; j++)
 			buf_putc(b, i + j > bytes.n ? '=' : digits[bits >> (18 - 6 * j) & 63]);
 	}
+}
+
+bool vec_grow(void **p, size_t *capacity, size_t need, size_t size)
+{
+	size_t grown = *capacity ? *capacity : 8;
+	void *moved;
+
+	if (need <= *capacity)
+		return true;
+	check(size > 0);
+	while (grown < need)
+		if (__builtin_mul_overflow(grown, 2, &grown))
+			return false;
+	if (grown > SIZE_MAX / size)
+		return false;
+	moved = realloc(*p, grown * size);
+	if (!moved)
+		return false;
+	*p = moved;
+	*capacity = grown;
+	return true;
 }

@@ -45,6 +45,10 @@ int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pri
 /* Appends the bytes in these digits, padded with "=". Failure is in b->failed. */
 void buf_base64_append(struct buf *b, struct str bytes, const char *digits);
 
+/* Appends the text percent-encoded (RFC 3986): letters, digits, "-._~" and the characters of
+ * `also` stay. Failure is in b->failed. */
+void buf_percent_append(struct buf *b, struct str text, const char *also);
+
 /* Room for n more bytes; NULL on failure. The caller fills them in and adds what it used to b->n.
  */
 char *buf_reserve(struct buf *b, size_t n);

@@ -2,6 +2,7 @@
 /* Slices: searching, cutting, converting. Contracts in str.h. */
 #include "base/str.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
 
 #include <locale.h>
@@ -77,12 +78,8 @@ static bool digits(struct str s, unsigned int base, uint64_t *ret)
 	if (s.n == 0)
 		return false;
 	for (size_t i = 0; i < s.n; i++) {
-		unsigned int digit = 99;
+		unsigned int digit = (unsigned int)ascii_hex_value(s.p[i]);
 
-		if (s.p[i] >= '0' && s.p[i] <= '9')
-			digit = (unsigned int)(s.p[i] - '0');
-		else if ((s.p[i] | 0x20) >= 'a' && (s.p[i] | 0x20) <= 'f')
-			digit = (unsigned int)((s.p[i] | 0x20) - 'a') + 10;
 		if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
 		    __builtin_add_overflow(value, digit, &value))
 			return false;

@@ -2,19 +2,11 @@
 /* Contract in function-name.h. */
 #include "export/function-name.h"
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_hex(char c)
-{
-	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
+#include "base/ascii.h"
 
 static bool is_word(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+	return ascii_is_alnum(c) || c == '_';
 }
 
 /* Whether compilers of machine code named it. Rust's and C's names have no dot of their own. */
@@ -44,7 +36,7 @@ static struct str cut_number(struct str s)
 {
 	size_t n = s.n;
 
-	while (n && is_digit(s.p[n - 1]))
+	while (n && ascii_is_digit(s.p[n - 1]))
 		n--;
 	return n < s.n && n && s.p[n - 1] == '.' ? str_first(s, n - 1) : s;
 }
@@ -66,7 +58,7 @@ static struct str cut_suffix(struct str s)
 	if (s.n > 19 && str_starts(str_skip(s, s.n - 19), STR("::h"))) {
 		size_t i = s.n - 16;
 
-		while (i < s.n && is_hex(s.p[i]))
+		while (i < s.n && ascii_hex_value(s.p[i]) >= 0)
 			i++;
 		if (i == s.n)
 			return str_first(s, s.n - 19);
@@ -78,7 +70,7 @@ static size_t digits_at(struct str s, size_t at)
 {
 	size_t n = 0;
 
-	while (at + n < s.n && is_digit(s.p[at + n]))
+	while (at + n < s.n && ascii_is_digit(s.p[at + n]))
 		n++;
 	return n;
 }
@@ -90,7 +82,7 @@ static size_t address_at(struct str s, size_t at)
 
 	if (!str_starts(str_skip(s, at + 1), STR("0x")))
 		return 0;
-	while (i < s.n && is_hex(s.p[i]))
+	while (i < s.n && ascii_hex_value(s.p[i]) >= 0)
 		i++;
 	return i > at + 3 && (i == s.n || s.p[i] == '.' || s.p[i] == '/') ? i - at : 0;
 }
@@ -141,7 +133,7 @@ static size_t made_up_at(struct str s, const struct marks *marks, size_t at)
 		    (str_ends(str_first(s, at), STR("$$Lambda")) || (marks->lambda == at && ends)))
 			return end - at;
 	}
-	return is_digit(c) ? made_up_number_at(s, marks, at) : 0;
+	return ascii_is_digit(c) ? made_up_number_at(s, marks, at) : 0;
 }
 
 void function_name_plain(struct str name, struct str type, struct buf *out)

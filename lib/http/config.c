@@ -5,6 +5,7 @@
  * TLS. */
 #include "http/transfer.h"
 
+#include "base/ascii.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
@@ -46,8 +47,7 @@ static bool is_token(struct str s)
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i];
 
-		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		      (c && strchr(others, c))))
+		if (!(ascii_is_alnum(c) || (c && strchr(others, c))))
 			return false;
 	}
 	return s.n > 0;

@@ -2,6 +2,8 @@
 /* gRPC's frames and statuses. Contract in grpc.h. */
 #include "http/grpc.h"
 
+#include "base/ascii.h"
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -34,24 +36,17 @@ void grpc_end(struct buf *b, size_t start)
 		grpc_frame(b->p + start - GRPC_FRAME_BYTES, b->n - start);
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* grpc-message is percent-encoded. It becomes one line. */
 static void decode(struct str s, char *out, size_t n)
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < s.n && used + 1 < n; i++) {
-		bool coded = s.p[i] == '%' && i + 2 < s.n && hex_value(s.p[i + 1]) >= 0 &&
-			     hex_value(s.p[i + 2]) >= 0;
+		bool coded = s.p[i] == '%' && i + 2 < s.n && ascii_hex_value(s.p[i + 1]) >= 0 &&
+			     ascii_hex_value(s.p[i + 2]) >= 0;
 
-		char c = coded ? (char)(hex_value(s.p[i + 1]) * 16 + hex_value(s.p[i + 2]))
+		char c = coded ? (char)(ascii_hex_value(s.p[i + 1]) * 16 +
+					ascii_hex_value(s.p[i + 2]))
 			       : s.p[i];
 
 		out[used++] = (unsigned char)c < ' ' || c == 0x7f ? ' ' : c;

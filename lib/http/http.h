@@ -124,8 +124,5 @@ bool http_was_sent(struct http_client *client, uint64_t id);
 /* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A request
  * says the same, but only when it is made. O(bytes). */
 const char *http_url_fault(struct str url);
-/* Appends a value to a URL, each byte escaped that is not plain. Failure is left to the buffer's
- * `failed`. */
-void http_url_escape(struct buf *url, struct str value);
 /* User, host and port of a URL; what stands behind "://", for any text. */
 struct str http_authority(struct str url);

@@ -15,17 +15,6 @@ struct str http_authority(struct str url)
 	return rest;
 }
 
-void http_url_escape(struct buf *url, struct str value)
-{
-	for (size_t i = 0; i < value.n; i++) {
-		unsigned char c = (unsigned char)value.p[i];
-		bool plain = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-			     c == '-' || c == '.' || c == '_' || c == '~';
-
-		buf_printf(url, plain ? "%c" : "%%%02X", c);
-	}
-}
-
 const char *http_url_fault(struct str url)
 {
 	struct str authority = http_authority(url);

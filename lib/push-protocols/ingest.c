@@ -6,29 +6,13 @@
 
 #define HEAD 9 /* bytes */
 
-static bool is_plain(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '-' || c == '.' || c == '_' || c == '~';
-}
-
-/* Within a URL, whatever it is. */
-static void put_escaped(struct buf *b, struct str s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (is_plain(s.p[i]))
-			buf_putc(b, s.p[i]);
-		else
-			buf_printf(b, "%%%02X", (unsigned char)s.p[i]);
-}
-
 /* The server takes names and values apart at these, and knows no way to quote them. */
 static void put_part(struct buf *b, struct str s)
 {
 	for (size_t i = 0; i < s.n; i++) {
 		bool apart = memchr("{},=", s.p[i], 4) != NULL;
 
-		put_escaped(b, apart ? STR("_") : (struct str){s.p + i, 1});
+		buf_percent_append(b, apart ? STR("_") : (struct str){s.p + i, 1}, "");
 	}
 }
 
@@ -40,14 +24,14 @@ static void put_name(struct buf *b, const struct ingest *in, const struct label 
 	for (size_t i = 0; i < n; i++) {
 		if (str_starts(labels[i].name, STR("__")) || str_is(labels[i].name, "service_name"))
 			continue;
-		put_escaped(b, any ? STR(",") : STR("{"));
+		buf_percent_append(b, any ? STR(",") : STR("{"), "");
 		put_part(b, labels[i].name);
-		put_escaped(b, STR("="));
+		buf_percent_append(b, STR("="), "");
 		put_part(b, labels[i].value);
 		any = true;
 	}
 	if (any)
-		put_escaped(b, STR("}"));
+		buf_percent_append(b, STR("}"), "");
 }
 
 /* It is from a URL already: only what could not be in one is escaped. */
@@ -59,7 +43,7 @@ static void put_query(struct buf *b, struct str query)
 		if (c > ' ' && c < 0x7f && c != '#')
 			buf_putc(b, query.p[i]);
 		else
-			put_escaped(b, (struct str){query.p + i, 1});
+			buf_percent_append(b, (struct str){query.p + i, 1}, "");
 	}
 }
 

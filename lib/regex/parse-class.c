@@ -2,6 +2,7 @@
 /* Bracketed classes, escaped characters and classes. Contracts in parser.h. */
 #include "regex/parser.h"
 
+#include "base/ascii.h"
 #include "regex/unicode.h"
 
 #include <errno.h>
@@ -137,14 +138,6 @@ static int add_escaped_class(struct parser *p, struct charset *set)
 	return add_known(p, set, class, c != small);
 }
 
-static int hex_value(uint32_t c)
-{
-	if (c >= '0' && c <= '9')
-		return (int)c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? (int)c - 'a' + 10 : -1;
-}
-
 /* After "\x": two digits, or any number of them in braces. */
 static bool cut_hex(struct parser *p, uint32_t *ret)
 {
@@ -156,7 +149,7 @@ static bool cut_hex(struct parser *p, uint32_t *ret)
 		parser_next(p);
 	while (p->rest.n && (braces || n < 2)) {
 		uint32_t c = parser_next(p);
-		int digit = hex_value(c);
+		int digit = ascii_hex_value((int)c);
 
 		if (braces && c == '}' && n) {
 			*ret = value;
@@ -194,7 +187,7 @@ static bool cut_letter(struct parser *p, uint32_t *ret)
 {
 	static const char letters[] = "afnrtv", meant[] = "\a\f\n\r\t\v";
 	uint32_t c = parser_next(p);
-	bool word = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+	bool word = ascii_is_alnum((int)c);
 
 	for (size_t i = 0; letters[i]; i++) {
 		if (c == (unsigned char)letters[i]) {

@@ -2,6 +2,7 @@
 /* Groups, their flags and their alternatives. Contracts in parser.h. */
 #include "regex/parser.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -48,8 +49,7 @@ static bool is_name(struct str name)
 	for (size_t i = 0; i < name.n; i++) {
 		char c = name.p[i];
 
-		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		      c == '_'))
+		if (!ascii_is_alnum(c) && c != '_')
 			return false;
 	}
 	return name.n > 0;

@@ -3,6 +3,7 @@
  * code point stands once in the table and not in every category that it belongs to. */
 #include "regex/unicode.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "base/search.h"
 #include "regex/unicode-tables.h"
@@ -209,7 +210,7 @@ bool rune_is_alnum(uint32_t c)
 	uint8_t category = 0;
 
 	if (c < 0x80)
-		return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+		return ascii_is_alnum((int)c);
 	letter = find_name(unicode_category_names, unicode_category_names_count, "L");
 	digit = find_name(unicode_category_names, unicode_category_names_count, "Nd");
 	while (n <= c) {

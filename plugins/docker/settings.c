@@ -161,7 +161,7 @@ void settings_list_url(const struct settings *s, struct buf *url, const struct s
 	}
 	buf_printf(&filters, n ? "]}" : "}");
 	buf_printf(url, "%.*s/containers/json?filters=", STR_FMT(s->base));
-	http_url_escape(url, buf_str(&filters));
+	buf_percent_append(url, buf_str(&filters), "");
 	url->failed |= filters.failed;
 	buf_free(&filters);
 }
@@ -177,5 +177,5 @@ void settings_events_url(const struct settings *s, struct buf *url)
 				  "\"health_status\"]}";
 
 	buf_printf(url, "%.*s/events?filters=", STR_FMT(s->base));
-	http_url_escape(url, str_of(s->running ? running : any));
+	buf_percent_append(url, str_of(s->running ? running : any), "");
 }

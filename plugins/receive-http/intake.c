@@ -244,16 +244,7 @@ static int take_whole(struct ingest *in, uint32_t format, const struct andiron_b
 		if (!v.n)
 			continue;
 		buf_printf(&query, "%s%s=", query.n ? "&" : "", arguments[i].key);
-		for (size_t k = 0; k < v.n; k++) {
-			unsigned char c = (unsigned char)v.p[k];
-			bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-				     (c >= 'a' && c <= 'z') || strchr("-_.~", c);
-
-			if (plain && c)
-				buf_putc(&query, (char)c);
-			else
-				buf_printf(&query, "%%%02X", (unsigned int)c);
-		}
+		buf_percent_append(&query, v, "");
 	}
 	p.query = buf_str(&query);
 	rc = query.failed ? -ENOMEM : batch_of(&p, 1, in->head, ret, err);

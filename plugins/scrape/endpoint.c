@@ -125,20 +125,6 @@ static struct str address_of(struct endpoint *e, const struct target_row *row, s
 				   str_is(scheme, "https") ? 443 : 80));
 }
 
-/* Percent-encoding; `also` are the characters that stay beside letters, digits and "-._~". */
-static void put_encoded(struct buf *out, struct str s, const char *also)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-
-		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		    (c && (strchr("-._~", c) || strchr(also, c))))
-			buf_putc(out, (char)c);
-		else
-			buf_printf(out, "%%%02X", c);
-	}
-}
-
 static void put_path(struct buf *out, struct str path)
 {
 	while (path.n && path.p[0] == '/')
@@ -147,7 +133,7 @@ static void put_path(struct buf *out, struct str path)
 		path.n--;
 	if (path.n) {
 		buf_putc(out, '/');
-		put_encoded(out, path, "/:@!$&'()*+,;=%");
+		buf_percent_append(out, path, "/:@!$&'()*+,;=%");
 	}
 }
 
@@ -155,9 +141,9 @@ static void put_param(struct buf *out, char *separator, struct str name, struct 
 {
 	buf_putc(out, *separator);
 	*separator = '&';
-	put_encoded(out, name, "");
+	buf_percent_append(out, name, "");
 	buf_putc(out, '=');
-	put_encoded(out, value, "");
+	buf_percent_append(out, value, "");
 }
 
 /* What the target has for a parameter, STR_NULL if nothing. */

@@ -2,6 +2,7 @@
 /* Settings. Contract in settings.h. */
 #include "cli/convert/settings.h"
 
+#include "base/ascii.h"
 #include "base/buf.h"
 
 #include <errno.h>
@@ -22,18 +23,13 @@ static struct str without_marks(struct str s)
 	return s;
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Whether `name` begins with `start`; then *name is what is left of it. */
 static bool skip_start(struct str *name, struct str start)
 {
 	for (;;) {
 		start = without_marks(start);
 		*name = without_marks(*name);
-		if (!start.n || !name->n || lower(*start.p) != lower(*name->p))
+		if (!start.n || !name->n || ascii_lower(*start.p) != ascii_lower(*name->p))
 			return !start.n;
 		start = str_skip(start, 1);
 		*name = str_skip(*name, 1);

@@ -3,6 +3,7 @@
  * Names are strangers' text and go through shown_text. */
 #include "cli/top/screen.h"
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -202,18 +203,13 @@ static void put_name(struct buf *out, const struct top_entry *e)
 		buf_printf(out, module.p[0] == '[' ? "  %.*s" : "  [%.*s]", STR_FMT(module));
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Letters of ASCII in any case. */
 static bool holds(struct str text, struct str word)
 {
 	for (size_t i = 0; i + word.n <= text.n; i++) {
 		size_t n = 0;
 
-		while (n < word.n && lower(text.p[i + n]) == lower(word.p[n]))
+		while (n < word.n && ascii_lower(text.p[i + n]) == ascii_lower(word.p[n]))
 			n++;
 		if (n == word.n)
 			return true;

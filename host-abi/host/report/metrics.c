@@ -2,6 +2,7 @@
 /* Pulling and printing metrics. Contracts in metrics.h. */
 #include "host/report/metrics.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "host/state.h"
 #include "host/report/escape.h"
@@ -38,13 +39,12 @@ void metrics_forget(struct metrics *m, const char *component)
 /* [a-zA-Z_:][a-zA-Z0-9_:]*, the colon for names only. */
 static bool valid_name(struct str s, bool label)
 {
-	if (s.n == 0 || (s.p[0] >= '0' && s.p[0] <= '9'))
+	if (s.n == 0 || ascii_is_digit(s.p[0]))
 		return false;
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i];
 
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		      c == '_' || (c == ':' && !label)))
+		if (!ascii_is_alnum(c) && c != '_' && (c != ':' || label))
 			return false;
 	}
 	return true;

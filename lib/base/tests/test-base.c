@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests of lib/base. */
 #include "base/arena.h"
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "testing/test.h"
 #include "base/vec.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -162,6 +164,31 @@ TEST(buffer_prints)
 	text = buf_take(&b);
 	expect_str(str_of(text), "x-7");
 	free(text);
+}
+
+/* Whatever stands in a URL's part ends neither the part nor the URL; the borders of ASCII's ranges
+ * are those of <ctype.h> in the locale C. */
+TEST(a_part_of_a_url_is_escaped)
+{
+	struct buf b = BUF_NULL;
+	char all[256];
+
+	buf_percent_append(&b, (struct str){"a-z._~ /\0%\xc3\xa9", 12}, "/");
+	expect_str(buf_str(&b), "a-z._~%20/%00%25%C3%A9");
+	buf_clear(&b);
+	for (int c = 0; c < 256; c++)
+		all[c] = (char)c;
+	for (int c = 0; c < 256; c++) {
+		expect_eq(ascii_is_digit(all[c]), c >= '0' && c <= '9');
+		expect_eq(ascii_is_alnum(all[c]), c < 128 && isalnum(c) != 0);
+		expect_eq(ascii_is_letter(c), c < 128 && isalpha(c) != 0);
+		expect_eq(ascii_hex_value(all[c]) >= 0, c < 128 && isxdigit(c) != 0);
+		expect_eq((unsigned char)ascii_lower(all[c]), c < 128 ? tolower(c) : c);
+	}
+	expect(ascii_hex_value('f') == 15 && ascii_hex_value('A') == 10);
+	buf_percent_append(&b, (struct str){all, sizeof(all)}, "");
+	expect_eq(b.n, 66 + 190 * 3);
+	buf_free(&b);
 }
 
 TEST(errors_grow_outward)

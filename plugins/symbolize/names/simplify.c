@@ -4,6 +4,8 @@
  * characters < > ( ) are brackets unless they are part of "->" or of an operator's name. */
 #include "symbolize/names/simplify.h"
 
+#include "base/ascii.h"
+
 #include <andiron/batch.h>
 #include <errno.h>
 
@@ -11,8 +13,7 @@
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
+	return ascii_is_alnum(c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
 /* The length of "operator" with its sign at position i, 0 if none is there. */

@@ -4,12 +4,8 @@
  * no tokens. */
 #include "host/lang/syntax/scan.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 static char char_at(const struct scanner *s, size_t ahead)
 {
@@ -62,7 +58,8 @@ static size_t letter(struct str s, bool first)
 		return 0;
 	n = decode(s, &point);
 	if (n == 1)
-		return (point | 32) - 'a' < 26 || point == '_' || (!first && is_digit(s.p[0]));
+		return (point | 32) - 'a' < 26 || point == '_' ||
+		       (!first && ascii_is_digit(s.p[0]));
 	for (size_t i = 0; i < sizeof(no_letters) / sizeof(no_letters[0]); i++)
 		if (point >= no_letters[i].first && point <= no_letters[i].last)
 			return 0;
@@ -171,7 +168,7 @@ static struct token illegal(struct scanner *s, size_t n, const char *problem, co
 
 static size_t digits(const struct scanner *s, size_t from)
 {
-	while (is_digit(char_at(s, from)))
+	while (ascii_is_digit(char_at(s, from)))
 		from++;
 	return from;
 }
@@ -292,7 +289,7 @@ struct token scan(struct scanner *s)
 	n = ident_length(rest);
 	if (n)
 		return take(s, keyword(str_first(rest, n)), n);
-	if (is_digit(rest.p[0]) || (rest.p[0] == '.' && is_digit(char_at(s, 1))))
+	if (ascii_is_digit(rest.p[0]) || (rest.p[0] == '.' && ascii_is_digit(char_at(s, 1))))
 		return scan_number(s);
 	if (rest.p[0] == '"' || rest.p[0] == '\'')
 		return scan_string(s, rest.p[0]);
@@ -306,11 +303,8 @@ static size_t radix_escape(struct str s, size_t from, size_t n, unsigned int rad
 	if (s.n < from + n)
 		return 0;
 	for (size_t i = from; i < from + n; i++) {
-		char c = s.p[i];
-		unsigned int digit = is_digit(c) ? (unsigned int)(c - '0') : 99;
+		unsigned int digit = (unsigned int)ascii_hex_value(s.p[i]);
 
-		if ((c | 32) >= 'a' && (c | 32) <= 'f')
-			digit = (unsigned int)((c | 32) - 'a' + 10);
 		if (digit >= radix)
 			return 0;
 		value = value * radix + digit;
@@ -327,13 +321,13 @@ size_t scan_escape(struct str s, uint32_t *ret, bool *ret_byte)
 	size_t n = 0;
 
 	check(s.n && s.p[0] == '\\');
-	*ret_byte = c == 'x' || is_digit(c);
+	*ret_byte = c == 'x' || ascii_is_digit(c);
 	*ret = 0;
 	if (name) {
 		*ret = (unsigned char)values[name - names];
 		return 2;
 	}
-	if (is_digit(c))
+	if (ascii_is_digit(c))
 		n = radix_escape(s, 1, 3, 8, ret);
 	else if (c == 'x')
 		n = radix_escape(s, 2, 2, 16, ret);

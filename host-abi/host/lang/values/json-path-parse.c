@@ -2,6 +2,7 @@
 /* json_path: text → steps. Contract in json-path.h. Blanks stand only within brackets, as in the
  * library that Alloy uses. That one reads a || b && c from left to right, unlike everybody else, so
  * such a condition is refused until parentheses say what is meant. */
+#include "base/ascii.h"
 #include "host/lang/values/json-path.h"
 #include "host/lang/values/library-text.h"
 
@@ -58,19 +59,9 @@ static bool accept_within(struct parser *p, const char *text)
 	return accept(p, text);
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-	return (c | 32) >= 'a' && (c | 32) <= 'z';
-}
-
 static bool is_of_name(char c)
 {
-	return is_digit(c) || is_letter(c) || c == '_' || ((unsigned char)c & 0x80);
+	return ascii_is_alnum(c) || c == '_' || ((unsigned char)c & 0x80);
 }
 
 static bool count(struct parser *p)
@@ -137,9 +128,9 @@ static bool parse_integer(struct parser *p, int64_t *ret)
 	bool negative = accept(p, "-");
 	int64_t number = 0;
 
-	if (!is_digit(peek(p)))
+	if (!ascii_is_digit(peek(p)))
 		return fail(p, "here stands a number");
-	for (; is_digit(peek(p)); p->rest = str_skip(p->rest, 1))
+	for (; ascii_is_digit(peek(p)); p->rest = str_skip(p->rest, 1))
 		number = number < MAX_NUMBER ? number * 10 + (peek(p) - '0') : MAX_NUMBER;
 	*ret = negative ? -number : number;
 	return true;
@@ -156,7 +147,7 @@ static struct json_path *parse_key(struct parser *p)
 		step = step_new(p, PATH_NAME);
 		return step && parse_text(p, quote, &step->name) ? step : NULL;
 	}
-	if (!is_digit(quote) && quote != '-') {
+	if (!ascii_is_digit(quote) && quote != '-') {
 		fail(p, "in brackets stands 'name', an index, a range such as 1:3, * or ?(…)");
 		return NULL;
 	}
@@ -225,7 +216,7 @@ static struct json_path *parse_inside(struct parser *p)
 		lack(p, "scripts in brackets; the last item is [-1]");
 		return NULL;
 	}
-	if (is_letter(peek(p))) {
+	if (ascii_is_letter(peek(p))) {
 		fail(p, "a name in brackets has quotes: ['name']");
 		return NULL;
 	}
@@ -293,7 +284,7 @@ static bool parse_literal(struct parser *p, struct andiron_value *ret)
 	size_t n = 0;
 
 	*ret = eval_value(p->e, ANDIRON_VALUE_NULL);
-	while (n < p->rest.n && is_letter(p->rest.p[n]))
+	while (n < p->rest.n && ascii_is_letter(p->rest.p[n]))
 		n++;
 	for (int i = 0; n && i < 3; i++)
 		if (str_is(str_first(p->rest, n), words[i])) {
@@ -369,7 +360,7 @@ static bool parse_comparison(struct parser *p, struct json_path_condition *c)
 		return lack(p, "regular expressions");
 	if (peek(p) == '=')
 		return fail(p, "two values are compared by ==");
-	if (is_letter(peek(p)))
+	if (ascii_is_letter(peek(p)))
 		return lack(p, "operators that are words");
 	if (peek(p) && strchr("+-*/", peek(p)))
 		return lack(p, "arithmetic");

@@ -78,16 +78,10 @@ LIBRARY_FUNCTION(url_encode)
 
 	if (!library_strings(l, e, args, 1, &s))
 		return false;
-	for (size_t i = 0; i < s.n && !out.failed; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
-			     (c && strchr("-_.~", c));
-
-		if (plain || c == ' ')
-			buf_putc(&out, plain ? (char)c : '+');
-		else
-			buf_printf(&out, "%%%02X", c);
-	}
+	buf_percent_append(&out, s, " ");
+	for (size_t i = 0; i < out.n; i++)
+		if (out.p[i] == ' ')
+			out.p[i] = '+';
 	return library_give(l, e, &out, args[0].flags, ret);
 }
 

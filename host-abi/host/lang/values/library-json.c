@@ -6,6 +6,7 @@
  * Source: RFC 8259. */
 #include "host/lang/values/library-text.h"
 
+#include "base/ascii.h"
 #include "base/json.h"
 
 #define MAX_DEPTH 100
@@ -197,8 +198,7 @@ static bool read_items(struct reader *r, unsigned int depth, char end, struct an
 
 static bool is_of_word(char c)
 {
-	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' ||
-	       c == '+' || c == '.';
+	return ascii_is_alnum(c) || c == '-' || c == '+' || c == '.';
 }
 
 static bool read_word(struct reader *r, struct andiron_value *ret)

@@ -2,14 +2,10 @@
 /* Contract in yaml-scalar.h. */
 #include "host/lang/values/yaml-scalar.h"
 
+#include "base/ascii.h"
 #include "base/buf.h"
 
 #include <math.h>
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
 
 /* One of up to three spellings. */
 static bool is_one_of(struct str text, const char *a, const char *b, const char *c)
@@ -31,15 +27,6 @@ static bool read_bool(struct str text, struct andiron_value *ret)
 	ret->kind = ANDIRON_VALUE_BOOL;
 	ret->integer = yes;
 	return true;
-}
-
-/* The value of a digit, or 99. */
-static unsigned int digit(char c)
-{
-	if (is_digit(c))
-		return (unsigned int)(c - '0');
-	c |= 32;
-	return c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10 : 99;
 }
 
 /* The base that a number's first characters say; they are skipped. */
@@ -66,7 +53,7 @@ static bool read_integer(struct str text, struct andiron_value *ret)
 	if (!digits.n)
 		return false;
 	for (size_t i = 0; i < digits.n; i++) {
-		unsigned int d = digit(digits.p[i]);
+		unsigned int d = (unsigned int)ascii_hex_value(digits.p[i]);
 
 		if (d >= base || __builtin_mul_overflow(n, base, &n) ||
 		    __builtin_add_overflow(n, d, &n))
@@ -86,7 +73,7 @@ static bool read_integer(struct str text, struct andiron_value *ret)
 
 static size_t skip_digits(struct str text, size_t at)
 {
-	while (at < text.n && is_digit(text.p[at]))
+	while (at < text.n && ascii_is_digit(text.p[at]))
 		at++;
 	return at;
 }
