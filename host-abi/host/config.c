@@ -188,3 +188,21 @@ int config_findings(struct config *config, struct registry *registry, struct buf
 		*ret = plan;
 	return r;
 }
+
+void config_quote(struct buf *b, struct str text)
+{
+	buf_putc(b, '"');
+	for (size_t i = 0; i < text.n; i++) {
+		unsigned char ch = (unsigned char)text.p[i];
+
+		if (ch == '"' || ch == '\\')
+			buf_printf(b, "\\%c", ch);
+		else if (ch == '\n')
+			buf_str_append(b, STR("\\n"));
+		else if (ch < ' ' || ch == 0x7f)
+			buf_printf(b, "\\u%04x", ch);
+		else
+			buf_putc(b, (char)ch);
+	}
+	buf_putc(b, '"');
+}

@@ -48,3 +48,7 @@ int config_plan(struct config *config, struct registry *registry, bool quiet, FI
  * that are not in it. */
 int config_findings(struct config *config, struct registry *registry, struct buf *out,
 		    size_t *ret_left_out, struct plan **ret);
+
+/* Appends a text in quotes, as a string of the language. Failure is left to the buffer's `failed`.
+ */
+void config_quote(struct buf *b, struct str text);

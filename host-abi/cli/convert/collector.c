@@ -5,6 +5,7 @@
  * Source: opentelemetry.io/docs/collector/configuration; exporter/otlpexporter and
  * otlphttpexporter of the Collector; processor/k8sattributesprocessor of contrib. */
 #include "cli/convert/conversion.h"
+#include "host/config.h"
 
 #include <errno.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static void take_resource(struct collector *k, struct str id)
 			yaml_view_text(k->view, yaml_view_member(k->view, one, "action"));
 
 		if (key.n && value.p && (str_is(action, "upsert") || str_is(action, "insert"))) {
-			conversion_quote(b, key);
+			config_quote(b, key);
 			buf_str_append(b, STR(" = "));
 			conversion_expression(b, value);
 			buf_str_append(b, STR(",\n"));

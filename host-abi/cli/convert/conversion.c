@@ -2,7 +2,9 @@
 /* Making a configuration. Contract in conversion.h. */
 #include "cli/convert/conversion.h"
 
+#include "base/ascii.h"
 #include "base/clock.h"
+#include "host/config.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -42,29 +44,10 @@ void conversion_note(struct conversion *c, const char *format, ...)
 	put_comment(&c->notes, text);
 }
 
-void conversion_quote(struct buf *b, struct str text)
-{
-	buf_putc(b, '"');
-	for (size_t i = 0; i < text.n; i++) {
-		unsigned char ch = (unsigned char)text.p[i];
-
-		if (ch == '"' || ch == '\\')
-			buf_printf(b, "\\%c", ch);
-		else if (ch == '\n')
-			buf_str_append(b, STR("\\n"));
-		else if (ch < ' ' || ch == 0x7f)
-			buf_printf(b, "\\u%04x", ch);
-		else
-			buf_putc(b, (char)ch);
-	}
-	buf_putc(b, '"');
-}
-
 /* A letter or `_`, and behind the first also a digit. */
 static bool in_name(char ch, size_t at)
 {
-	return ch == '_' || (ch >= 'A' && ch <= 'Z') || (ch >= 'a' && ch <= 'z') ||
-	       (at > 0 && ch >= '0' && ch <= '9');
+	return ch == '_' || ascii_is_letter(ch) || (at > 0 && ascii_is_digit(ch));
 }
 
 static bool is_name(struct str s)
@@ -107,11 +90,11 @@ void conversion_expression(struct buf *b, struct str text)
 			continue;
 		if (i > from) {
 			buf_printf(b, "%s", joint);
-			conversion_quote(b, str_first(str_skip(text, from), i - from));
+			config_quote(b, str_first(str_skip(text, from), i - from));
 			joint = " + ";
 		}
 		buf_printf(b, "%ssys.env(", joint);
-		conversion_quote(b, name);
+		config_quote(b, name);
 		buf_putc(b, ')');
 		joint = " + ";
 		from = i + length;
@@ -119,7 +102,7 @@ void conversion_expression(struct buf *b, struct str text)
 	}
 	if (from < text.n || !text.n) {
 		buf_printf(b, "%s", joint);
-		conversion_quote(b, str_skip(text, from));
+		config_quote(b, str_skip(text, from));
 	}
 }
 
@@ -163,7 +146,7 @@ static bool is_number(struct str text)
 	memcpy(copy, text.p, text.n);
 	copy[text.n] = '\0';
 	str_parse_fraction(copy, &end);
-	return end == copy + text.n && (*copy == '.' || (*copy >= '0' && *copy <= '9'));
+	return end == copy + text.n && (*copy == '.' || ascii_is_digit(*copy));
 }
 
 static int put_setting(struct conversion *c, const struct setting *s, struct error *err)
@@ -234,7 +217,7 @@ static void put_map(struct conversion *c, size_t last)
 
 		if (s->row != row || !is_last(all, i))
 			continue;
-		conversion_quote(b, s->key);
+		config_quote(b, s->key);
 		buf_str_append(b, STR(" = "));
 		conversion_expression(b, s->text);
 		buf_str_append(b, STR(",\n"));

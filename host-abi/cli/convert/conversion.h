@@ -22,8 +22,7 @@ void conversion_fini(struct conversion *c);
 void conversion_note(struct conversion *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A quoted string; and the same with $(NAME), ${NAME} and ${env:NAME} as sys.env("NAME"). */
-void conversion_quote(struct buf *b, struct str text);
+/* A quoted string with $(NAME), ${NAME} and ${env:NAME} as sys.env("NAME"). */
 void conversion_expression(struct buf *b, struct str text);
 
 /* `name = text` as a line of that section. */

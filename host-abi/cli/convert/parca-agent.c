@@ -8,6 +8,7 @@
  *
  * Source: github.com/parca-dev/parca-agent, flags/flags.go and config/config.go, 0.49. */
 #include "cli/convert/conversion.h"
+#include "host/config.h"
 
 #include <errno.h>
 #include <string.h>
@@ -171,7 +172,7 @@ static void put_rule_text(struct buf *rule, const char *name, struct str text)
 	if (!text.p)
 		return;
 	buf_printf(rule, "%s = ", name);
-	conversion_quote(rule, text);
+	config_quote(rule, text);
 	buf_putc(rule, '\n');
 }
 
@@ -197,7 +198,7 @@ static bool put_sources(struct rules *r, yaml_node_t *sources, struct buf *rule)
 		if (str_is(name, "__meta_process_executable_name"))
 			put_program_rule(r->c);
 		buf_str_append(rule, i ? STR(", ") : STR(""));
-		conversion_quote(rule, here);
+		config_quote(rule, here);
 	}
 	buf_str_append(rule, STR("]\n"));
 	return true;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "host/config.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -141,26 +142,10 @@ int record_check(struct record_request *q, struct error *err)
 
 /* --- The text --- */
 
-/* A string of the configuration language. */
-static void add_escaped(struct buf *out, struct str text)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
-
-		if (c == '"' || c == '\\')
-			buf_printf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			buf_printf(out, "\\u%04x", c);
-		else
-			buf_putc(out, (char)c);
-	}
-}
-
 static void add_item(struct buf *out, struct str text)
 {
-	buf_putc(out, '"');
-	add_escaped(out, text);
-	buf_printf(out, "\",");
+	config_quote(out, text);
+	buf_putc(out, ',');
 }
 
 static void add_groups(const struct record_request *q, struct buf *out)
@@ -179,20 +164,20 @@ static void add_groups(const struct record_request *q, struct buf *out)
 static void add_title(const struct record_request *q, struct buf *out)
 {
 	char host[HOST_NAME_MAX + 1] = "this machine";
+	struct buf title = BUF_NULL;
 
-	buf_putc(out, '"');
-	for (char **word = q->command; word && *word && out->n < MAX_TITLE; word++)
-		if (str_utf8(str_of(*word))) {
-			buf_printf(out, word == q->command ? "" : " ");
-			add_escaped(out, str_of(*word));
-		}
+	for (char **word = q->command; word && *word && title.n < MAX_TITLE; word++)
+		if (str_utf8(str_of(*word)))
+			buf_printf(&title, word == q->command ? "%s" : " %s", *word);
 	for (size_t i = 0; i < q->pids.n; i++)
-		buf_printf(out, i ? ",%s" : "process %s", q->pids.p[i]);
+		buf_printf(&title, i ? ",%s" : "process %s", q->pids.p[i]);
 	if (!q->command && q->pids.n == 0 && gethostname(host, sizeof(host)) == 0)
 		host[HOST_NAME_MAX] = '\0';
 	if (!q->command && q->pids.n == 0)
-		add_escaped(out, str_of(host));
-	buf_putc(out, '"');
+		buf_str_append(&title, str_of(host));
+	config_quote(out, buf_str(&title));
+	out->failed |= title.failed;
+	buf_free(&title);
 }
 
 static int add_target(void *context, pid_t pid, struct error *err)

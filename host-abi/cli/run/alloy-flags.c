@@ -4,6 +4,7 @@
 #include "cli/run/alloy-flags.h"
 
 #include "cli/run/live-config.h"
+#include "host/config.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -101,26 +102,10 @@ static int put_listener(const char *listen, struct buf *ret, struct error *err)
 
 /* --- Where it keeps things --- */
 
-/* FOLDER/PATH as a string of the language. */
-static void put_string(struct buf *out, const char *folder, const char *path)
-{
-	const char *const parts[] = {folder, *folder ? "/" : "", path};
-
-	buf_putc(out, '"');
-	for (size_t i = 0; i < 3; i++)
-		for (const char *p = parts[i]; *p; p++)
-			if (*p == '"' || *p == '\\')
-				buf_printf(out, "\\%c", *p);
-			else if ((unsigned char)*p < ' ')
-				buf_printf(out, "\\u%04x", (unsigned int)*p);
-			else
-				buf_putc(out, *p);
-	buf_putc(out, '"');
-}
-
 static int put_storage(const char *path, struct buf *ret, struct error *err)
 {
 	char folder[PATH_MAX] = "";
+	struct buf whole = BUF_NULL;
 
 	if (!*path)
 		return error_set(err, -EINVAL, "--storage.path is a directory, not \"\"");
@@ -128,8 +113,11 @@ static int put_storage(const char *path, struct buf *ret, struct error *err)
 		return error_errno(err, -errno,
 				   "--storage.path: cannot tell the current directory");
 	buf_str_append(ret, STR("storage {\n\tpath = "));
-	put_string(ret, folder, path);
+	buf_printf(&whole, "%s%s%s", folder, *folder ? "/" : "", path);
+	config_quote(ret, buf_str(&whole));
 	buf_str_append(ret, STR("\n}\n"));
+	ret->failed |= whole.failed;
+	buf_free(&whole);
 	return 0;
 }
 

@@ -74,7 +74,7 @@ TEST(storage_becomes_a_block)
 
 	expect_eq(alloy_flags_config(&flags, &err), 0);
 	expect_str(flags.sources[1].text,
-		   "storage {\n\tpath = \"/var/lib/a\\\"b\\\\c\\u000a\"\n}\n");
+		   "storage {\n\tpath = \"/var/lib/a\\\"b\\\\c\\n\"\n}\n");
 	alloy_flags_fini(&flags);
 	flags = (struct alloy_flags){.storage = "data-alloy/"};
 	expect_eq(alloy_flags_config(&flags, &err), 0);

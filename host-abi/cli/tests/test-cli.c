@@ -229,7 +229,7 @@ TEST(the_text_quotes_what_it_is_given)
 	all = buf_str(&text);
 	expect(str_search(all, STR("paths = [\"a\\\"b\\\\c\\u0009d.html\",]")) < all.n);
 	expect(str_search(all, STR("group_by = [\"pod\",\"\\\"x\",]")) < all.n);
-	expect(str_search(all, STR("title = \"sh -c echo \\\"\\\\\\u000a\\\"\"")) < all.n);
+	expect(str_search(all, STR("title = \"sh -c echo \\\"\\\\\\n\\\"\"")) < all.n);
 	expect(str_search(all, STR("{\"__process_pid__\" = \"4711\"}")) < all.n);
 	expect(str_search(all, STR("follow           = true")) < all.n);
 	expect(str_search(all, STR("sample_rate      = 49")) < all.n);
