@@ -57,18 +57,18 @@ bool eval_unary(struct lang *l, const struct expr *e, struct andiron_value *ret)
 	return true;
 }
 
-/* Where b has the key of a's item i; for lists that is i. */
+/* Where b, which is as long, has the key of a's item i; for lists that is i. Most maps that are
+ * compared have one order, so that it is looked for from there on. */
 static uint64_t counterpart(const struct andiron_value *a, const struct andiron_value *b,
 			    uint64_t i)
 {
-	uint64_t j = 0;
-
 	if (a->kind != ANDIRON_VALUE_MAP)
 		return i;
-	while (j < b->n_items && !str_eq((struct str){a->keys[i].ptr, a->keys[i].len},
-					 (struct str){b->keys[j].ptr, b->keys[j].len}))
-		j++;
-	return j;
+	for (uint64_t n = 0, j = i; n < b->n_items; n++, j = (j + 1) % b->n_items)
+		if (str_eq((struct str){a->keys[i].ptr, a->keys[i].len},
+			   (struct str){b->keys[j].ptr, b->keys[j].len}))
+			return j;
+	return b->n_items;
 }
 
 bool eval_equal(const struct andiron_value *a, const struct andiron_value *b)
