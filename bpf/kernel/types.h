@@ -140,7 +140,6 @@ struct cgroup_subsys_state {
 
 /* Helpers that a kernel may lack: bpf_core_enum_value_exists tells. */
 enum bpf_func_id {
-	BPF_FUNC_get_current_task_btf = 158,
 	BPF_FUNC_task_pt_regs = 175,
 	BPF_FUNC_loop = 181,
 };
