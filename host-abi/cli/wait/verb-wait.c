@@ -105,7 +105,7 @@ static void ask(struct wait *w, const char *path,
 		if (http_send(w->loop.client, &config, &request, &id, &err) == 0)
 			w->n_asked++;
 		else
-			snprintf(a->failure, sizeof(a->failure), "%s",
+			snprintf(a->failure, sizeof(a->failure), "%.191s",
 				 err.code ? err.text : "memory is short");
 	}
 	w->all_done = w->n_asked == 0;
