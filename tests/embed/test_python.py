@@ -20,6 +20,7 @@ import warnings
 
 import andiron
 from andiron import library as c
+from running import cpu_seconds
 from tap import ANDIRON, WORKLOAD, Background, case, folded, main, need_root, read, run, share
 from waiting import until
 
@@ -182,11 +183,6 @@ def profile():
     assert sorted(f for f in os.listdir() if f.startswith("x")) == ["x.folded", "x.html", "x.pb.gz"]
     with refused_by(ProcessLookupError):
         andiron.Profile(worker.pid, **HOW)
-
-
-def cpu_seconds(pid):
-    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

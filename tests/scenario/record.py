@@ -11,6 +11,7 @@ import signal
 import subprocess
 
 from books import delivered, ledger_holds
+from running import cpu_seconds
 from tap import (
     ANDIRON,
     WORKLOAD,
@@ -46,10 +47,6 @@ def blocks(pid, number):
     except FileNotFoundError:
         return False
     return int(mask.split()[1], 16) >> (number - 1) & 1
-
-
-def cpu_ticks(pid):
-    return sum(int(n) for n in read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])
 
 
 @case
@@ -305,8 +302,8 @@ def interrupt_writes():
         ANDIRON, "record", "-d", "600s", "-F", "499", "-o", "w.folded"
     ) as recorder:
         recorder.until_says("recording")
-        before = cpu_ticks(worker.pid)
-        recorder.until(lambda: cpu_ticks(worker.pid) > before + 20, "work of the worker")
+        before = cpu_seconds(worker.pid)
+        recorder.until(lambda: cpu_seconds(worker.pid) > before + 0.2, "work of the worker")
         recorder.signal(signal.SIGINT)
         recorder.end().expect(0, "wrote w.folded", "samples")
     assert os.path.exists("w.folded")
@@ -332,7 +329,7 @@ def interrupt_reaches_the_command():
         worker = recorder.until(
             lambda: child_named(recorder.pid, "workload"), "the command's start"
         )
-        recorder.until(lambda: cpu_ticks(worker) > 20, "work of the command")
+        recorder.until(lambda: cpu_seconds(worker) > 0.2, "work of the command")
         os.killpg(recorder.pid, signal.SIGINT)
         recorder.end().expect(128 + signal.SIGINT, "wrote w.folded")
     assert share(folded("w.folded"), "workload_70") > 0.5

@@ -24,6 +24,7 @@ from pyroscope import Skip, free_ports, get, run, until
 
 import tap
 from cgroups import Container
+from running import cpu_seconds
 
 CONFIG = """
 receivers:
@@ -112,11 +113,6 @@ def children(pid):
     """Processes that this one has started, now."""
     found = pathlib.Path("/proc", str(pid), "task").glob("*/children")
     return {int(child) for path in found for child in path.read_text(encoding="ascii").split()}
-
-
-def cpu_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def accepted(port):
