@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shares of two profiles, what is chance and what is not, and functions of two builds. */
 #include "export/diff.h"
+#include "pprof/tests/read-back.h"
 #include "testing/test.h"
 
 #include <errno.h>
@@ -35,9 +36,7 @@ static int make(const struct build *b, struct profile **ret)
 {
 	struct pprof_encoder *e = pprof_encoder_new();
 	struct pprof_head head = {.time_ns = 1, .duration_ns = 1, .period = b->period};
-	struct buf out = BUF_NULL;
 	uint32_t stack[2];
-	int r;
 
 	if (!e)
 		return -ENOMEM;
@@ -56,12 +55,7 @@ static int make(const struct build *b, struct profile **ret)
 	}
 	head.period_type = pprof_add_string(e, STR("cpu"));
 	head.period_unit = pprof_add_string(e, STR("nanoseconds"));
-	r = pprof_finish(e, &head, 0, &out, NULL);
-	if (r == 0)
-		r = profile_decode(buf_str(&out), ret, NULL);
-	buf_free(&out);
-	pprof_encoder_free(e);
-	return r;
+	return read_back(e, &head, ret);
 }
 
 static int compare_builds(const struct build *before, const struct build *after, struct diff *ret)

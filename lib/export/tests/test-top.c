@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Self and total, recursion, inlining and code without names. */
+#include "pprof/tests/read-back.h"
 #include "testing/test.h"
 #include "pprof/encode.h"
 #include "export/top.h"
@@ -58,9 +59,7 @@ static int make(struct profile **ret)
 {
 	struct pprof_encoder *e = pprof_encoder_new();
 	struct pprof_head head = {.time_ns = 1, .duration_ns = 1};
-	struct buf out = BUF_NULL;
 	uint32_t l[6];
-	int r;
 
 	if (!e)
 		return -ENOMEM;
@@ -75,12 +74,7 @@ static int make(struct profile **ret)
 	sample(e, (uint32_t[]){l[2], l[1], l[0]}, 3, 3);
 	sample(e, (uint32_t[]){l[3], l[0]}, 2, 4);
 	sample(e, (uint32_t[]){l[4], l[5], l[0]}, 3, 2);
-	r = pprof_finish(e, &head, 0, &out, NULL);
-	if (r == 0)
-		r = profile_decode(buf_str(&out), ret, NULL);
-	buf_free(&out);
-	pprof_encoder_free(e);
-	return r;
+	return read_back(e, &head, ret);
 }
 
 static int build(void *context)

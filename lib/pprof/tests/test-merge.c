@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "pprof/encode.h"
 #include "pprof/merge.h"
+#include "pprof/tests/read-back.h"
 #include "testing/test.h"
 
 #include <errno.h>
@@ -44,9 +45,7 @@ static int make(const struct spec *s, struct profile **ret)
 	struct pprof_location l = {.address = 0x1234, .lines = &line, .n_lines = 1};
 	struct pprof_label label = {0};
 	int64_t values[2] = {s->samples, s->samples * s->period};
-	struct buf out = BUF_NULL;
 	uint32_t at;
-	int r;
 
 	if (!e)
 		return -ENOMEM;
@@ -66,12 +65,7 @@ static int make(const struct spec *s, struct profile **ret)
 		pprof_add_sample(e, &(struct pprof_sample){&at, &label, values, 1, 1});
 	head.period_type = pprof_add_string(e, STR("cpu"));
 	head.period_unit = pprof_add_string(e, STR("nanoseconds"));
-	r = pprof_finish(e, &head, 0, &out, NULL);
-	if (r == 0)
-		r = profile_decode(buf_str(&out), ret, NULL);
-	buf_free(&out);
-	pprof_encoder_free(e);
-	return r;
+	return read_back(e, &head, ret);
 }
 
 static int merged(const struct spec *specs, size_t n, struct profile **ret, struct error *err)
