@@ -168,6 +168,11 @@ def it_shows_the_graph_and_its_rates():
             "performance.getEntriesByType('resource')"
             ".every(e => e.name.startsWith(location.origin + '/'))"
         )
+        # Nothing comes any more, and who looks only now cannot know that yet.
+        b.open(f"http://127.0.0.1:{port}/")
+        until_read(b)
+        assert sorted(b.value(rates)) == ["targets", "– /s", "– /s"], b.value(rates)
+        assert "– /s samples taken" in text_of(b, "facts"), text_of(b, "facts")
 
 
 @case
