@@ -87,6 +87,8 @@ void auth_fini(struct auth *a)
 	for (size_t i = 0; i < a->n_paths; i++)
 		free(a->paths[i]);
 	free(a->paths);
+	if (a->expected)
+		explicit_bzero(a->expected, strlen(a->expected));
 	free(a->expected);
 	*a = (struct auth){0};
 }
