@@ -96,26 +96,16 @@ static void hand_batch(struct end *end, const struct andiron_batch *batch)
 	hand_over(end, box, batch->samples);
 }
 
-/* All rows whose type has that name: the samples behind them, or a negative errno. */
-static int64_t fill(struct pprof_export *x, const struct batch_view *view)
-{
-	uint64_t n = batch_count(view, ANDIRON_COL_ROW);
-	int r = pprof_export_begin(x, view);
-
-	for (uint32_t i = 0; r >= 0 && i < n; i++)
-		r = pprof_export_row(x, i);
-	return r < 0 ? r : (int64_t)pprof_export_weight(x);
-}
-
 static void hand_pprof(struct end *end, const struct batch_view *view, struct str type)
 {
 	struct pprof_export *x = pprof_export_new(type, EXPORT_SAMPLES | EXPORT_LABELS |
 								EXPORT_LOSSES | EXPORT_WHOLE);
 	struct box *box = x ? box_new(end, view->batch) : NULL;
-	int64_t samples = box ? fill(x, view) : -ENOMEM;
-	uint64_t sampled = view->batch->samples - batch_count(view, ANDIRON_COL_ENCODED);
+	int r = box ? pprof_export_batch(x, view) : -ENOMEM;
+	uint64_t samples = r == 0 ? pprof_export_weight(x)
+				  : view->batch->samples - batch_count(view, ANDIRON_COL_ENCODED);
 
-	if (samples < 0 || pprof_export_finish(x, 0, GZIP_LEVEL, &box->bytes, NULL) < 0) {
+	if (r < 0 || pprof_export_finish(x, 0, GZIP_LEVEL, &box->bytes, NULL) < 0) {
 		if (box)
 			box_release(box);
 		box = NULL;
@@ -123,9 +113,9 @@ static void hand_pprof(struct end *end, const struct batch_view *view, struct st
 	if (box) {
 		box->profile.bytes = box->bytes.p;
 		box->profile.n_bytes = box->bytes.n;
-		box->profile.samples = (uint64_t)samples;
+		box->profile.samples = samples;
 	}
-	hand_over(end, box, samples < 0 ? sampled : (uint64_t)samples);
+	hand_over(end, box, samples);
 	pprof_export_free(x);
 }
 

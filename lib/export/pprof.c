@@ -7,6 +7,7 @@
  * reasons) is bounded. */
 #include "export/pprof.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "base/vec.h"
 #include "pprof/encode.h"
@@ -95,12 +96,11 @@ bool export_spell(struct str s, char out[EXPORT_SPELLED_MAX])
 	struct str from = s.n ? s : STR("unknown");
 	size_t n = 0;
 
-	if (from.p[0] >= '0' && from.p[0] <= '9')
+	if (ascii_is_digit(from.p[0]))
 		out[n++] = '_';
 	for (size_t i = 0; i < from.n && n < EXPORT_SPELLED_MAX - 1; i++) {
 		char c = from.p[i];
-		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			     (c >= '0' && c <= '9') || c == '_';
+		bool plain = ascii_is_alnum(c) || c == '_';
 
 		out[n++] = plain ? c : '_';
 	}
@@ -533,6 +533,16 @@ int pprof_export_row(struct pprof_export *x, uint32_t index)
 		return -ENOMEM;
 	x->weight += row.samples;
 	return 0;
+}
+
+int pprof_export_batch(struct pprof_export *x, const struct batch_view *view)
+{
+	uint64_t n = batch_count(view, ANDIRON_COL_ROW);
+	int r = pprof_export_begin(x, view);
+
+	for (uint32_t i = 0; r >= 0 && i < n; i++)
+		r = pprof_export_row(x, i);
+	return r < 0 ? r : 0;
 }
 
 uint32_t pprof_export_n_samples(const struct pprof_export *x)

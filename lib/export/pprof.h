@@ -68,6 +68,9 @@ int pprof_export_begin(struct pprof_export *x, const struct batch_view *view);
  * O(frames), O(1) for each location met before. */
 int pprof_export_row(struct pprof_export *x, uint32_t row);
 
+/* Begins with `view` and adds all its rows: 0 or -ENOMEM, as the two above. */
+int pprof_export_batch(struct pprof_export *x, const struct batch_view *view);
+
 /* Distinct samples, samples behind them by the batches' own count, and an upper bound of the
  * uncompressed size. O(1). A sender that must stay below a limit finishes an export when these come
  * near, and goes on with a new one. */

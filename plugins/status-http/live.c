@@ -19,52 +19,11 @@ static void release(const struct andiron_batch *batch)
 	batch->release(batch->owner);
 }
 
-/* The oldest n. */
-static void forget(struct live *l, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		l->bytes -= l->batches.p[i]->bytes;
-		release(l->batches.p[i]);
-	}
-	for (size_t i = n; i < l->batches.n; i++)
-		l->batches.p[i - n] = l->batches.p[i];
-	l->batches.n -= n;
-}
-
-static bool has_rows(const struct andiron_batch *batch)
-{
-	struct batch_view view;
-
-	return batch_view_init(&view, batch) == 0 && batch_count(&view, ANDIRON_COL_ROW) > 0;
-}
-
-void live_take(struct live *l, const struct andiron_batch *batch)
-{
-	size_t old = 0;
-	uint64_t bytes = l->bytes;
-
-	if (batch->bytes > LIVE_BYTES || !has_rows(batch) || !vec_push(&l->batches, batch))
-		return;
-	batch->retain(batch->owner);
-	l->bytes += batch->bytes;
-	bytes = l->bytes;
-	/* A clock that was set back leaves some in the future. */
-	while (bytes > LIVE_BYTES || l->batches.p[old]->end_ns < batch->end_ns - l->keep_ns ||
-	       l->batches.p[old]->end_ns > batch->end_ns + l->keep_ns)
-		bytes -= l->batches.p[old++]->bytes;
-	forget(l, old);
-}
-
-void live_fini(struct live *l)
-{
-	forget(l, l->batches.n);
-	vec_free(&l->batches);
-}
-
 /* Those that ended within the time. */
-static int refer(struct live_batches *to, const struct live *l, int64_t from_ns, int64_t until_ns)
+static int refer(struct recent_batches *to, const struct recent *kept, int64_t from_ns,
+		 int64_t until_ns)
 {
-	vec_each (&l->batches, at) {
+	vec_each (&kept->batches, at) {
 		if ((*at)->end_ns <= from_ns || (*at)->end_ns > until_ns)
 			continue;
 		if (!vec_push(to, *at))
@@ -74,13 +33,13 @@ static int refer(struct live_batches *to, const struct live *l, int64_t from_ns,
 	return 0;
 }
 
-int live_look_init(struct live_look *k, const struct live *l, int64_t now_ns)
+int live_look_init(struct live_look *k, const struct recent *kept, int64_t now_ns)
 {
 	int64_t then = now_ns - k->against_ns;
-	int r = refer(&k->after, l, now_ns - k->last_ns, INT64_MAX);
+	int r = refer(&k->after, kept, now_ns - k->last_ns, INT64_MAX);
 
 	if (r == 0 && k->form == LIVE_COMPARED)
-		r = refer(&k->before, l, then - k->last_ns, then);
+		r = refer(&k->before, kept, then - k->last_ns, then);
 	return r;
 }
 
@@ -95,28 +54,17 @@ void live_look_fini(struct live_look *k)
 	buf_free(&k->out);
 }
 
-static int add_rows(struct pprof_export *x, const struct andiron_batch *batch)
-{
-	struct batch_view view;
-	uint64_t n;
-	int r;
-
-	if (batch_view_init(&view, batch) != 0)
-		return 0;
-	n = batch_count(&view, ANDIRON_COL_ROW);
-	r = pprof_export_begin(x, &view);
-	for (uint32_t i = 0; r >= 0 && i < n; i++)
-		r = pprof_export_row(x, i);
-	return r < 0 ? r : 0;
-}
-
-static int write_pprof(const struct live_batches *batches, int level, struct buf *out)
+static int write_pprof(const struct recent_batches *batches, int level, struct buf *out)
 {
 	struct pprof_export *x = pprof_export_new(STR(""), EXPORT_FLAGS);
 	int r = x ? 0 : -ENOMEM;
 
-	for (size_t i = 0; r == 0 && i < batches->n; i++)
-		r = add_rows(x, batches->p[i]);
+	for (size_t i = 0; r == 0 && i < batches->n; i++) {
+		struct batch_view view;
+
+		if (batch_view_init(&view, batches->p[i]) == 0)
+			r = pprof_export_batch(x, &view);
+	}
 	if (r == 0)
 		r = pprof_export_n_samples(x) ? pprof_export_finish(x, 0, level, out, NULL)
 					      : -ENODATA;
@@ -124,7 +72,7 @@ static int write_pprof(const struct live_batches *batches, int level, struct buf
 	return r;
 }
 
-static int read_back(const struct live_batches *batches, struct profile **ret)
+static int read_back(const struct recent_batches *batches, struct profile **ret)
 {
 	struct buf raw = BUF_NULL;
 	int r = write_pprof(batches, 0, &raw);

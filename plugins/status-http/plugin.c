@@ -70,7 +70,7 @@ static void destroy(void *arg)
 	struct service *self = arg;
 
 	listener_fini(&self->listener);
-	live_fini(&self->live);
+	recent_fini(&self->kept);
 	auth_fini(&self->auth);
 	free(self);
 }
@@ -120,7 +120,8 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 		return rc;
 	}
 	self->reload = value_bool(args, "reload", false);
-	self->live.keep_ns = value_int(args, "keep_profiles", KEEP_NS);
+	self->kept.keep_ns = value_int(args, "keep_profiles", KEEP_NS);
+	self->kept.max_bytes = LIVE_BYTES;
 	self->matters = ANDIRON_COMPONENT_RAW_FRAMES | ANDIRON_COMPONENT_WRITER;
 	*ret_self = self;
 	return 0;
@@ -154,13 +155,13 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	auth_fini(&self->auth);
 	self->auth = auth;
 	self->reload = value_bool(args, "reload", false);
-	self->live.keep_ns = value_int(args, "keep_profiles", KEEP_NS);
+	self->kept.keep_ns = value_int(args, "keep_profiles", KEEP_NS);
 	return 0;
 }
 
 static void batch(void *arg, const struct andiron_batch *batch)
 {
-	live_take(&((struct service *)arg)->live, batch);
+	recent_take(&((struct service *)arg)->kept, batch);
 }
 
 static void stop(void *arg)

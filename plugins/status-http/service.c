@@ -272,7 +272,7 @@ static void look(struct service *self, struct server_request *r, bool pprof)
 		k->service = self;
 		k->asker = r;
 	}
-	if (!k || live_look_init(&k->look, &self->live, clock_real()) ||
+	if (!k || live_look_init(&k->look, &self->kept, clock_real()) ||
 	    c->host->work(c->instance, draw_look, look_done, k)) {
 		if (k)
 			live_look_fini(&k->look);

@@ -29,7 +29,7 @@ struct service {
 	struct auth auth;                /* who may ask; the caller's to set */
 	bool reload;                     /* whether /-/reload does anything */
 	bool reloading;                  /* one was asked for, and is not over */
-	struct live live;                /* what came to the receiver; the caller's to fill */
+	struct recent kept;              /* what came to the receiver; the caller's to fill */
 	struct look *looking;            /* a worker draws it; NULL: none does */
 	struct server_request *reloader; /* who waits for that; NULL: nobody any more */
 };

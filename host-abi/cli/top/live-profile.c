@@ -8,19 +8,18 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "export/pprof.h"
+#include "export/recent.h"
 #include "pprof/decode.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#define MAX_BATCHES 512 /* a busy machine ends intervals early; memory stays bounded */
+#define MAX_BYTES ((uint64_t)64 << 20)
 
 struct live_profile {
 	pthread_mutex_t lock; /* a worker brings batches, the loop looks */
-	int64_t window_ns;
-	const struct andiron_batch *batches[MAX_BATCHES]; /* from the oldest */
-	size_t n;
+	struct recent kept;
 	bool ended;
 };
 
@@ -33,24 +32,14 @@ struct live_profile *live_profile_new(int64_t window_ns)
 	if (!only)
 		return NULL;
 	pthread_mutex_init(&only->lock, NULL);
-	only->window_ns = window_ns;
+	only->kept = (struct recent){.keep_ns = window_ns, .max_bytes = MAX_BYTES};
 	return only;
-}
-
-/* Under the lock. */
-static void forget(struct live_profile *l, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		l->batches[i]->release(l->batches[i]->owner);
-	for (size_t i = n; i < l->n; i++)
-		l->batches[i - n] = l->batches[i];
-	l->n -= n;
 }
 
 void live_profile_end(struct live_profile *l)
 {
 	pthread_mutex_lock(&l->lock);
-	forget(l, l->n);
+	recent_fini(&l->kept);
 	l->ended = true;
 	pthread_mutex_unlock(&l->lock);
 }
@@ -59,43 +48,18 @@ void live_profile_free(struct live_profile *l)
 {
 	if (!l)
 		return;
-	check(l->n == 0);
+	check(l->kept.batches.n == 0);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 	only = NULL;
 }
 
-/* Those that ended before the window. An idle machine sends nothing, and yet time passes. */
-static void forget_old(struct live_profile *l, int64_t now_ns)
-{
-	size_t old = 0;
-
-	while (old < l->n && l->batches[old]->end_ns <= now_ns - l->window_ns)
-		old++;
-	forget(l, old);
-}
-
 static void keep(struct live_profile *l, const struct andiron_batch *batch)
 {
 	pthread_mutex_lock(&l->lock);
-	forget_old(l, batch->end_ns);
-	if (l->n == MAX_BATCHES)
-		forget(l, 1);
-	if (!l->ended) {
-		batch->retain(batch->owner);
-		l->batches[l->n++] = batch;
-	}
+	if (!l->ended)
+		recent_take(&l->kept, batch);
 	pthread_mutex_unlock(&l->lock);
-}
-
-static int add_rows(struct pprof_export *x, const struct batch_view *view)
-{
-	uint64_t n = batch_count(view, ANDIRON_COL_ROW);
-	int r = pprof_export_begin(x, view);
-
-	for (uint32_t i = 0; r >= 0 && i < n; i++)
-		r = pprof_export_row(x, i);
-	return r < 0 ? r : 0;
 }
 
 static int export_all(struct live_profile *l, struct pprof_export *x)
@@ -103,12 +67,13 @@ static int export_all(struct live_profile *l, struct pprof_export *x)
 	int r = 0;
 
 	pthread_mutex_lock(&l->lock);
-	forget_old(l, clock_real() - l->window_ns / 2);
-	for (size_t i = 0; i < l->n && r == 0; i++) {
+	/* An idle machine sends nothing, and yet time passes. */
+	recent_forget(&l->kept, clock_real() - l->kept.keep_ns * 3 / 2);
+	for (size_t i = 0; i < l->kept.batches.n && r == 0; i++) {
 		struct batch_view view;
 
-		if (batch_view_init(&view, l->batches[i]) == 0)
-			r = add_rows(x, &view);
+		if (batch_view_init(&view, l->kept.batches.p[i]) == 0)
+			r = pprof_export_batch(x, &view);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return r;
@@ -119,8 +84,8 @@ static int64_t covered(struct live_profile *l)
 	int64_t ns = 0;
 
 	pthread_mutex_lock(&l->lock);
-	for (size_t i = 0; i < l->n; i++)
-		ns += l->batches[i]->end_ns - l->batches[i]->start_ns;
+	vec_each (&l->kept.batches, at)
+		ns += (*at)->end_ns - (*at)->start_ns;
 	pthread_mutex_unlock(&l->lock);
 	return ns;
 }

@@ -45,13 +45,13 @@ static const struct andiron_batch *batch_of(int64_t end_ns, uint64_t samples, si
 }
 
 /* Takes one and gives up the own reference. */
-static int take(struct live *l, int64_t end_ns, uint64_t samples, size_t bytes)
+static int take(struct recent *l, int64_t end_ns, uint64_t samples, size_t bytes)
 {
 	const struct andiron_batch *batch = batch_of(end_ns, samples, bytes);
 
 	if (!batch)
 		return -ENOMEM;
-	live_take(l, batch);
+	recent_take(l, batch);
 	batch->release(batch->owner);
 	return 0;
 }
@@ -59,19 +59,19 @@ static int take(struct live *l, int64_t end_ns, uint64_t samples, size_t bytes)
 /* What a batch that is too old leaves, and the order. */
 TEST(what_is_too_old_goes)
 {
-	struct live l = {.keep_ns = 10 * NS_PER_SEC};
+	struct recent l = {.max_bytes = LIVE_BYTES, .keep_ns = 10 * NS_PER_SEC};
 
 	for (int64_t s = 1; s <= 20; s++)
 		expect_eq(take(&l, s * NS_PER_SEC, 1, 0), 0);
 	expect_eq(l.batches.n, 11);
 	expect_eq(l.batches.p[0]->end_ns, 10 * NS_PER_SEC);
-	live_fini(&l);
+	recent_fini(&l);
 }
 
 /* Bytes are bounded whatever comes: the oldest go, and what is larger than all is not taken. */
 TEST(what_is_too_much_goes)
 {
-	struct live l = {.keep_ns = 1000 * NS_PER_SEC};
+	struct recent l = {.max_bytes = LIVE_BYTES, .keep_ns = 1000 * NS_PER_SEC};
 
 	for (int64_t s = 1; s <= 5; s++) {
 		expect_eq(take(&l, s * NS_PER_SEC, 1, 6 * MIB), 0);
@@ -81,10 +81,10 @@ TEST(what_is_too_much_goes)
 	expect_eq(l.batches.p[1]->end_ns, 5 * NS_PER_SEC);
 	expect_eq(take(&l, 6 * NS_PER_SEC, 1, 17 * MIB), 0);
 	expect_eq(l.batches.p[l.batches.n - 1]->end_ns, 5 * NS_PER_SEC);
-	live_fini(&l);
+	recent_fini(&l);
 }
 
-static size_t looked_at(const struct live *l, enum live_form form, int64_t last, int64_t against,
+static size_t looked_at(const struct recent *l, enum live_form form, int64_t last, int64_t against,
 			int result)
 {
 	struct live_look k = {
@@ -103,7 +103,7 @@ static size_t looked_at(const struct live *l, enum live_form form, int64_t last,
 /* A look has the batches of its time, those of the time before, and says if there are none. */
 TEST(a_look_is_of_its_time)
 {
-	struct live l = {.keep_ns = 1000 * NS_PER_SEC};
+	struct recent l = {.max_bytes = LIVE_BYTES, .keep_ns = 1000 * NS_PER_SEC};
 
 	expect_eq(looked_at(&l, LIVE_FLAME, 60, 0, -ENODATA), 0);
 	for (int64_t s = 81; s <= 100; s++)
@@ -112,18 +112,18 @@ TEST(a_look_is_of_its_time)
 	expect_eq(looked_at(&l, LIVE_PPROF, 60, 0, 0), 20);
 	expect_eq(looked_at(&l, LIVE_COMPARED, 3, 10, 0), 303);
 	expect_eq(looked_at(&l, LIVE_COMPARED, 3, 60, -ENODATA), 3);
-	live_fini(&l);
+	recent_fini(&l);
 }
 
 /* A look outlives what it was made from. */
 TEST(what_is_looked_at_stays)
 {
-	struct live l = {.keep_ns = NS_PER_SEC};
+	struct recent l = {.max_bytes = LIVE_BYTES, .keep_ns = NS_PER_SEC};
 	struct live_look k = {.form = LIVE_FLAME, .last_ns = 60 * NS_PER_SEC};
 
 	expect_eq(take(&l, NS_PER_SEC, 7, 0), 0);
 	expect_eq(live_look_init(&k, &l, NS_PER_SEC), 0);
-	live_fini(&l);
+	recent_fini(&l);
 	live_look_draw(&k);
 	expect_eq(k.result, 0);
 	live_look_fini(&k);
@@ -131,7 +131,7 @@ TEST(what_is_looked_at_stays)
 
 static int take_and_look(void *context)
 {
-	struct live l = {.keep_ns = NS_PER_SEC};
+	struct recent l = {.max_bytes = LIVE_BYTES, .keep_ns = NS_PER_SEC};
 	struct live_look k = {
 		.form = LIVE_COMPARED, .last_ns = NS_PER_SEC, .against_ns = NS_PER_SEC};
 	int r = take(&l, 2 * NS_PER_SEC, 7, 0);
@@ -143,7 +143,7 @@ static int take_and_look(void *context)
 		r = k.result;
 	}
 	live_look_fini(&k);
-	live_fini(&l);
+	recent_fini(&l);
 	return r;
 }
 
