@@ -79,16 +79,23 @@ static bool parse(const char *text, union address *ret)
 	return true;
 }
 
+/* On a socket for both, 127.0.0.1 is ::ffff:127.0.0.1. */
+static bool is_loopback(const union address *a)
+{
+	const struct in6_addr *v6 = &a->v6.sin6_addr;
+
+	if (a->any.sa_family == AF_INET)
+		return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
+
 bool server_address_ok(const char *address, bool *ret_loopback)
 {
 	union address a;
 
 	if (!parse(address, &a))
 		return false;
-	if (a.any.sa_family == AF_INET)
-		*ret_loopback = ntohl(a.v4.sin_addr.s_addr) >> 24 == 127;
-	else
-		*ret_loopback = IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
+	*ret_loopback = is_loopback(&a);
 	return true;
 }
 
@@ -407,6 +414,14 @@ struct str server_request_query(const struct server_request *r, const char *name
 struct str server_request_header(const struct server_request *r, const char *name)
 {
 	return lookup(r, MHD_HEADER_KIND, name);
+}
+
+bool server_request_is_local(const struct server_request *r)
+{
+	union address a = {0};
+	socklen_t n = sizeof(a);
+
+	return getsockname(r->line->fd, &a.any, &n) == 0 && is_loopback(&a);
 }
 
 struct str server_request_body(const struct server_request *r)

@@ -67,6 +67,8 @@ bool server_request_is(const struct server_request *r, const char *method);
 struct str server_request_path(const struct server_request *r);
 struct str server_request_query(const struct server_request *r, const char *name);
 struct str server_request_header(const struct server_request *r, const char *name);
+/* Whether it came to a loopback address, at which nobody but this machine can ask. */
+bool server_request_is_local(const struct server_request *r);
 /* The body; in `ready` and after it. */
 struct str server_request_body(const struct server_request *r);
 /* Gives the body's memory to the caller, who frees it; the limits no longer count it. */

@@ -7,9 +7,12 @@
 #include "abi/value.h"
 #include "base/buf.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 static const struct andiron_option basic[] = {
 	OPTION(STRING, "username", NULL, "The user's name.", .flags = ANDIRON_OPTION_REQUIRED),
@@ -115,10 +118,51 @@ static bool is_expected(const struct auth *a, struct str header)
 	return differ == 0;
 }
 
+/* A name that its owner may lead to any address: one with a dot, and not this machine's own. That
+ * with a domain is one, too: who guesses the first part may own the rest. */
+static bool is_foreign(struct str host)
+{
+	char name[256], own[256] = "";
+	struct in_addr address;
+
+	if (str_starts(host, STR("[")))
+		return false;
+	host = str_first(host, str_find(host, ':'));
+	if (str_ends(host, STR(".")))
+		host.n--;
+	snprintf(name, sizeof(name), "%.*s", STR_FMT(str_first(host, sizeof(name) - 1)));
+	gethostname(own, sizeof(own) - 1);
+	return str_find(host, '.') < host.n && inet_pton(AF_INET, name, &address) != 1 &&
+	       !str_ends(host, STR(".localhost")) && !str_ends(host, STR(".localdomain")) &&
+	       strcasecmp(name, own) != 0;
+}
+
+/* Whether a page of a stranger, in a browser of this machine, may be what asks: its name led to the
+ * stranger's server first, and leads here now (DNS rebinding). What scrapers and probes ask for is
+ * no secret, and a proxy beside the agent may hand it on with a Service's name. */
+static bool is_rebound(struct server_request *r)
+{
+	static const char *const open[] = {"/metrics", "/-/ready", "/-/healthy"};
+	struct str path = server_request_path(r);
+
+	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
+		if (str_is(path, open[i]))
+			return false;
+	return is_foreign(server_request_header(r, "Host")) && server_request_is_local(r);
+}
+
 bool auth_admits(const struct auth *a, struct server_request *r)
 {
-	if (!a->expected || !is_protected(a, server_request_path(r)) ||
-	    is_expected(a, server_request_header(r, "Authorization")))
+	if (!a->expected || !is_protected(a, server_request_path(r))) {
+		if (!is_rebound(r))
+			return true;
+		server_answer_text(r, 403,
+				   "a name that hostname(1) does not print leads here: ask at "
+				   "localhost or 127.0.0.1; a proxy is to send that as Host, or a "
+				   "user and a password are to be asked for (auth)\n");
+		return false;
+	}
+	if (is_expected(a, server_request_header(r, "Authorization")))
 		return true;
 	server_answer(r, &(struct server_answer){
 				 .status = 401,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may ask: basic authentication, for all paths or for some. Source: Alloy,
- * internal/service/http/auth.go, and its reference on the block http. */
+ * internal/service/http/auth.go, and its reference on the block http. Where no password is asked
+ * for, a page of a stranger may not, whose name was led to a loopback address. */
 #pragma once
 
 #include "http-server/server.h"
@@ -21,5 +22,5 @@ extern const struct andiron_options auth_options;
 int auth_init(struct auth *a, const struct andiron_value *block);
 void auth_fini(struct auth *a);
 
-/* Whether the request may be answered; else it was, with 401. */
+/* Whether the request may be answered; else it was, with 401 or 403. */
 bool auth_admits(const struct auth *a, struct server_request *r);

@@ -11,6 +11,8 @@ import re
 import signal
 import socket
 import threading
+import urllib.error
+import urllib.request
 
 from ports import free_port
 from running import Agent, ask, get, parse_metrics
@@ -120,6 +122,59 @@ def what_is_served():
         assert code == 404 and "/metrics, /-/ready, /-/healthy, " in text, text
         assert get(port, "/-/ready?x=1")[0] == 200
         assert get(port, "/metrics", data=b"x" * 100000)[0] == 405
+        a.stop()
+
+
+def other_address():
+    """An address of this machine beside the loopback ones; None where it has no route."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.99", 9))  # sends nothing, but chooses an address
+        except OSError:
+            return None
+        return s.getsockname()[0]
+
+
+@case
+def names_of_strangers():
+    """At loopback a name that others may lead here gets metrics and probes alone; at another
+    address of this machine, where Services and proxies ask, every name gets all."""
+
+    def code(address, path, host, **more):
+        request = urllib.request.Request(
+            f"http://{address}:{port}{path}", headers={"Host": host}, **more
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            assert path != "/" or "localhost" in error.read().decode()
+            return error.code
+
+    port = free_port()
+    text = place("0.0.0.0", port).replace("{", "{\n  reload = true", 1)
+    with Agent(write("agent.alloy", text)) as a:
+        a.until_ready(port)
+        strangers = [
+            "evil.example",
+            "evil.example:80",
+            "127.0.0.1.evil.example",
+            "localhost.evil.x.",
+        ]
+        for host in strangers:
+            for path in ("/", "/api/v0/web/components", "/targets", "/flame", "/-/reload"):
+                assert code("127.0.0.1", path, host) == 403, (path, host)
+            assert code("127.0.0.1", "/-/reload", host, method="POST") == 403, host
+            for path in ("/metrics", "/-/ready", "/-/healthy"):
+                assert code("127.0.0.1", path, host) == 200, (path, host)
+        own = ["localhost:1", "a.localhost", "localhost.", "10.0.0.1", "[::1]:80", "node"]
+        own += ["localhost.localdomain:80"]
+        for host in [*own, socket.gethostname()]:
+            assert code("127.0.0.1", "/", host) == 200, host
+        address = other_address()
+        for host in strangers if address else []:
+            assert code(address, "/", host) == 200, host
+        assert "reloaded" not in a.text()
         a.stop()
 
 
