@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-jvm.so: frames of HotSpot, offered as andiron.runtime.jvm/1. */
-#include "jvm/session.h"
 #include "runtime-kit/service.h"
+#include "runtime-kit/session.h"
 
 #include <andiron/plugin.h>
 

@@ -3,7 +3,7 @@
  * (vm-structs.h). Names come by the program's ring, on a thread of their own, into a cache by id
  * (reports.h). An id that has left the cache is deleted from the map `reported`, so the program
  * reports it again when it is met. */
-#include "jvm/session.h"
+#include "runtime-kit/session.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-python.so: CPython as a language runtime. */
-#include "python/session.h"
 #include "runtime-kit/service.h"
+#include "runtime-kit/session.h"
 
 #include <andiron/plugin.h>
 

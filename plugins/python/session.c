@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See session.h. A claim reads nothing from a process: the file says where the runtime is, and the
- * BPF program reads the rest where it walks. So a claim costs little, and holds before the runtime
- * has set up its memory. Names come by the ring, on a thread. It reads the processes' memory only
- * for line tables that are too long for the ring. */
-#include "python/session.h"
+/* A claim reads nothing from a process: the file says where the runtime is, and the BPF program
+ * reads the rest where it walks. So a claim costs little, and holds before the runtime has set up
+ * its memory. Names come by the ring, on a thread. It reads the processes' memory only for line
+ * tables that are too long for the ring. */
+#include "runtime-kit/session.h"
 
 #include "python/binaries.h"
 #include "python/layouts.h"

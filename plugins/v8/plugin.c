@@ -3,7 +3,7 @@
 #include <andiron/plugin.h>
 
 #include "runtime-kit/service.h"
-#include "v8/session.h"
+#include "runtime-kit/session.h"
 
 /* Generated, not to our taste. */
 #pragma GCC diagnostic push

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the sampler asks for, and a thread that reads what walks have seen. The thread holds `lock`
  * to look into tables, never while it reads a process: that may take as long as the process wants.
- * It holds `reading` in the meantime, so that the memory that it reads is not closed. */
-#include "v8/session.h"
+ * It holds `reading` in the meantime, so that the memory that it reads is not closed.
+ *
+ * A thread and not a copy by the BPF program: a line needs a script's source and code's tables,
+ * which have no bound that a program could copy. */
+#include "runtime-kit/session.h"
 
 #include <andiron/host.h>
 
