@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin that keeps the rules, a writer and a source of targets, and by FAULT_… the same with one
  * thing wrong each. tests/abi/meson.build has the list, and which check finds it. */
+#include <andiron/bpf/walk.h>
 #include <andiron/plugin.h>
+#include <andiron/runtime.h>
 
 #include <errno.h>
 #include <locale.h>
@@ -226,4 +228,84 @@ static const struct andiron_component source = {
 	.destroy = destroy,
 };
 
+#if defined(FAULT_RECOGNIZES) || defined(FAULT_OBJECT)
+/* --- A runtime. Its object is none, which is found behind what FAULT_RECOGNIZES does --- */
+
+static int32_t recognizes(void *self, uint64_t object)
+{
+#ifdef FAULT_RECOGNIZES
+	return dup(0) < 0; /* and leaves it open */
+#else
+	return 0;
+#endif
+}
+
+static int32_t begin(void *self, const struct andiron_runtime_map *maps, uint64_t n, void **ret)
+{
+	*ret = self;
+	return 0;
+}
+
+static int32_t claim(void *session, const struct andiron_runtime_process *process,
+		     const struct andiron_runtime_mapping *mappings, uint64_t n,
+		     struct andiron_runtime_claim *ret, uint64_t max)
+{
+	return 0;
+}
+
+static void gone(void *session, const struct andiron_runtime_process *process)
+{
+}
+
+static int32_t resolve(void *session, const struct andiron_runtime_process *process, uint64_t what,
+		       uint64_t where, struct andiron_runtime_frame *ret, uint64_t max)
+{
+	return -ENOENT;
+}
+
+static int32_t describe(void *session, const struct andiron_runtime_process *process, char *ret,
+			uint64_t max)
+{
+	return 0;
+}
+
+static const void *extension(void *self, const char *id)
+{
+	static const struct andiron_runtime runtime = {
+		.size = sizeof(runtime),
+		.walk_version = ANDIRON_WALK_VERSION,
+		.object = "no object",
+		.object_bytes = 9,
+		.program = "walk",
+		.frame_type = "broken",
+		.recognizes = recognizes,
+		.open = begin,
+		.close = nothing,
+		.claim = claim,
+		.gone = gone,
+		.resolve = resolve,
+		.describe = describe,
+	};
+
+	return &runtime;
+}
+
+static const char *const offers[] = {ANDIRON_RUNTIME_PREFIX "broken" ANDIRON_RUNTIME_SUFFIX, NULL};
+
+static const struct andiron_component runtime = {
+	.size = sizeof(runtime),
+	.flags = ANDIRON_COMPONENT_SERVICE | ANDIRON_COMPONENT_NO_LABEL,
+	.name = "runtime.broken",
+	.summary = "Frames of nothing.",
+	.offers = offers,
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.destroy = destroy,
+	.extension = extension,
+};
+
+ANDIRON_PLUGIN("broken", "1.0", "Apache-2.0", &writer, &source, &runtime);
+#else
 ANDIRON_PLUGIN("broken", "1.0", "Apache-2.0", &writer, &source);
+#endif
