@@ -2,12 +2,15 @@
 /* See kernel-support.h. */
 #include "ebpf/kernel/kernel-support.h"
 
+#include "base/cleanup.h"
 #include "proc/privileges.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -84,8 +87,28 @@ int kernel_support_explain(struct error *err, int code)
 #define MOVE_REG                  (BPF_ALU64 | BPF_MOV | BPF_X)
 #define MOVE                      (BPF_ALU64 | BPF_MOV | BPF_K)
 #define CALL                      (BPF_JMP | BPF_CALL)
+#define LOG_BYTES                 4096
 #define EXIT                      INSN(BPF_JMP | BPF_EXIT, 0, 0, 0)
 #define FUNCTION                  6 /* from the call behind it to the function */
+
+/* As libbpf_probe_bpf_helper asks, which takes 8 KiB of stack for this text: a call without
+ * arguments is refused in any case, and the text says whether the function is known. */
+bool kernel_support_loop(void)
+{
+	const struct bpf_insn program[] = {INSN(CALL, 0, 0, BPF_FUNC_loop), EXIT};
+	_cleanup_(freep) char *log = calloc(1, LOG_BYTES);
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .log_level = 1, .log_buf = log,
+		    .log_size = LOG_BYTES);
+	int fd;
+
+	if (!log)
+		return false;
+	fd = bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "probe", "GPL", program,
+			   sizeof(program) / sizeof(program[0]), &options);
+	if (fd >= 0)
+		close(fd);
+	return !strstr(log, "invalid func ") && !strstr(log, "unknown func ");
+}
 
 bool kernel_support_tail_calls(void)
 {

@@ -117,18 +117,12 @@ static int attach_follow(struct session *s, struct error *err)
 	return 0;
 }
 
-/* Whether walks may be one loop: Linux 5.17. */
-static bool has_loop(void)
-{
-	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 1;
-}
-
 static void choose_programs(struct session *s)
 {
 	struct sampler_bpf *skel = s->skel;
 	bool calls;
 
-	s->info.loop = has_loop();
+	s->info.loop = kernel_support_loop();
 	calls = !s->info.loop && kernel_support_tail_calls();
 	bpf_program__set_autoload(skel->progs.sample, s->info.loop);
 	bpf_program__set_autoload(skel->progs.resume, s->info.loop);

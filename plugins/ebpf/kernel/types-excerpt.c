@@ -339,23 +339,27 @@ static int make(struct reader *r)
 	return code < 0 ? code : 0;
 }
 
+/* On the heap: a component has 8 KiB of stack (andiron/abi.h), which the bits alone would fill. */
 int types_excerpt_make(struct str kernel, const struct btf *needs, struct btf **ret)
 {
-	struct reader r = {0};
-	int code = find_sections(&r, kernel) ? 0 : -EINVAL;
+	_cleanup_(freep) struct reader *r = calloc(1, sizeof(*r));
+	int code;
 
+	if (!r)
+		return -ENOMEM;
+	code = find_sections(r, kernel) ? 0 : -EINVAL;
 	if (code == 0)
-		code = read_needs(&r, needs) ? make(&r) : -ENOMEM;
+		code = read_needs(r, needs) ? make(r) : -ENOMEM;
 	if (code == 0)
-		*ret = r.excerpt;
+		*ret = r->excerpt;
 	else
-		btf__free(r.excerpt);
-	vec_each (&r.names, name)
+		btf__free(r->excerpt);
+	vec_each (&r->names, name)
 		free(*name);
-	vec_free(&r.names);
-	vec_free(&r.roots);
-	free(r.offsets);
-	free(r.made);
+	vec_free(&r->names);
+	vec_free(&r->roots);
+	free(r->offsets);
+	free(r->made);
 	return code;
 }
 
