@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of new projects, made from templates/: KIND.c, KIND.alloy, and meson.build for all
- * kinds. "@NAME@" stands for the plugin's name, an identifier of C. */
+/* The files of new projects, made from templates/: KIND.FILE for a project of that kind, all.FILE
+ * for each. "@NAME@" stands for the plugin's name, an identifier of C. */
 #pragma once
 
 struct kit_template {

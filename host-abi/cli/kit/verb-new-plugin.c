@@ -39,18 +39,16 @@ static void fill_in(const char *text, const char *name, struct buf *out)
 	}
 }
 
-/* One file of the project, from the template of that name. */
-static int put(const char *project, const char *template, const char *file, struct error *err)
+/* One file of the project. */
+static int put(const char *project, const struct kit_template *t, const char *file,
+	       struct error *err)
 {
-	const struct kit_template *t = kit_templates;
 	struct buf path = BUF_NULL, text = BUF_NULL;
 	int r;
 
-	while (t->name && strcmp(t->name, template) != 0)
-		t++;
 	buf_printf(&path, "%s/%s", project, file);
 	buf_putc(&path, '\0');
-	fill_in(t->name ? t->text : "", project, &text);
+	fill_in(t->text, project, &text);
 	r = path.failed || text.failed ? error_set(err, -ENOMEM, "out of memory")
 				       : file_replace(path.p, text.p, text.n, err);
 	buf_free(&path);
@@ -58,22 +56,37 @@ static int put(const char *project, const char *template, const char *file, stru
 	return r;
 }
 
+/* The name of the file that a template is for, in a project of that kind; NULL: it is for others.
+ */
+static const char *file_of(const char *template, const char *kind)
+{
+	size_t n = strlen(kind);
+
+	return strncmp(template, kind, n) == 0 && template[n] == '.' ? template + n + 1 : NULL;
+}
+
+/* Those of all kinds first: a kind may have its own in place of one. */
+static int put_all(const struct new_plugin *n, const char *name, struct error *err)
+{
+	const char *const whose[] = {"all", n->kind};
+	int r = 0;
+
+	for (size_t i = 0; i < 2; i++)
+		for (const struct kit_template *t = kit_templates; t->name && r == 0; t++) {
+			const char *file = file_of(t->name, whose[i]);
+
+			r = file ? put(name, t, file, err) : 0;
+		}
+	return r;
+}
+
 static int make(const struct new_plugin *n, const char *name)
 {
 	struct error err = ERROR_NULL;
-	char source[32], example[32];
-	int r;
+	int r = mkdir(name, 0777) < 0
+			? error_errno(&err, -errno, "cannot make the directory %s", name)
+			: put_all(n, name, &err);
 
-	snprintf(source, sizeof(source), "%s.c", n->kind);
-	snprintf(example, sizeof(example), "%s.alloy", n->kind);
-	r = mkdir(name, 0777) < 0 ? error_errno(&err, -errno, "cannot make the directory %s", name)
-				  : 0;
-	if (r == 0)
-		r = put(name, "meson.build", "meson.build", &err);
-	if (r == 0)
-		r = put(name, source, "plugin.c", &err);
-	if (r == 0)
-		r = put(name, example, "example.alloy", &err);
 	if (r < 0) {
 		fprintf(stderr, "andiron new-plugin: %s\n", err.text);
 		return EXIT_FAILED;
@@ -99,11 +112,12 @@ static int run(int argc, char **argv)
 	return code == OPTIONS_DONE ? make(&n, argv[first]) : code;
 }
 
-static const char *const kinds[] = {"discovery", "sampler", "writer", NULL};
+static const char *const kinds[] = {"discovery", "relabel", "sampler", "writer", NULL};
 
 static const struct flag flags[] = {
 	{"kind", 0, FLAG_INTO(struct new_plugin, kind), "KIND",
-	 "what it does: discovery finds targets, sampler takes samples, writer takes profiles",
+	 "what it does: discovery finds targets, relabel changes them, sampler takes samples, "
+	 "writer takes profiles",
 	 .choices = kinds},
 	{0},
 };
