@@ -82,11 +82,28 @@ def the_page(folder, env):
     return len(commands) == 6 and not missing and is_short(folder)
 
 
+def shows_frames(project, env):
+    """The machine's functions stand on those of C, in most stacks: the first samples of a process
+    are taken before it is known."""
+    name = os.path.basename(project)
+    command = f"andiron record --plugin-dir build -o out.folded -- build/{name}-machine"
+    if sh(command, project, env).returncode != 0:
+        return False
+    n = {True: 0, False: 0}
+    for line in pathlib.Path(project, "out.folded").read_text(encoding="utf-8").splitlines():
+        stack, samples = line.rsplit(" ", 1)
+        n[";main;start;work" in stack] += int(samples)
+    print(f"# {n[True]} samples in the machine, {n[False]} elsewhere")
+    return n[True] > n[False]
+
+
 def runs(kind, project, env):
     """What the project is for happens."""
     if kind == "relabel":
         ran = sh("andiron targets --plugin-dir build example.alloy", project, env)
         return ran.returncode == 0 and "web" in ran.stdout and "__process_pid__" not in ran.stdout
+    if kind == "runtime":
+        return shows_frames(project, env)
     if kind == "writer":
         return sh("andiron validate --plugin-dir build example.alloy", project, env).returncode == 0
     with subprocess.Popen(
@@ -109,7 +126,7 @@ def runs(kind, project, env):
 
 
 def project(kind, folder, env):
-    name = f"my_{kind}"
+    name = f"my{kind}" if kind == "runtime" else f"my_{kind}"
     path = os.path.join(folder, name)
     if sh(f"andiron new-plugin {name} --kind {kind}", folder, env).returncode != 0:
         return False
@@ -126,11 +143,15 @@ def project(kind, folder, env):
 def refused(folder, env):
     """Names that are no identifiers, and kinds that do not exist."""
     wrong = ["--kind writer", "../x --kind writer", "Upper --kind writer", "x", "x --kind tea"]
+    wrong += ["x_y --kind runtime"]
     codes = [sh(f"andiron new-plugin {w}", folder, env).returncode for w in wrong]
     return codes == [2] * len(wrong) and not os.listdir(folder)
 
 
 def main():
+    if "runtime" in KINDS and os.geteuid() != 0:
+        print("1..0 # SKIP needs root: run it by `sudo ./check`")
+        return
     with tempfile.TemporaryDirectory() as folder:
         env = install(os.path.join(folder, "root"))
         empty = os.path.join(folder, "empty")

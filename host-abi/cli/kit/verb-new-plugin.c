@@ -109,15 +109,20 @@ static int run(int argc, char **argv)
 				     "\"%s\" is no name for a plugin: a lower-case letter, then "
 				     "letters, digits and _, at most %d",
 				     argv[first], NAME_MAX_BYTES);
+	if (code == OPTIONS_DONE && strcmp(n.kind, "runtime") == 0 && strchr(argv[first], '_'))
+		code = options_wrong(&verb_new_plugin,
+				     "\"%s\" is no name for a runtime: it has letters and digits "
+				     "only (andiron/runtime.h)",
+				     argv[first]);
 	return code == OPTIONS_DONE ? make(&n, argv[first]) : code;
 }
 
-static const char *const kinds[] = {"discovery", "relabel", "sampler", "writer", NULL};
+static const char *const kinds[] = {"discovery", "relabel", "sampler", "writer", "runtime", NULL};
 
 static const struct flag flags[] = {
 	{"kind", 0, FLAG_INTO(struct new_plugin, kind), "KIND",
 	 "what it does: discovery finds targets, relabel changes them, sampler takes samples, "
-	 "writer takes profiles",
+	 "writer takes profiles, runtime shows the frames of a language",
 	 .choices = kinds},
 	{0},
 };
