@@ -24,8 +24,9 @@ import urllib.parse
 
 from cgroups import Container
 from kubeapi import TOKEN, KubeApi, pod
-from running import Agent, cpu_seconds
+from running import PATIENT, Agent, cpu_seconds
 from tap import (
+    DEADLINE,
     WORKLOAD,
     Background,
     Skip,
@@ -100,7 +101,7 @@ def port_of_file(url, port=4040):
             sink.shutdown(socket.SHUT_WR)
 
     def serve(listener):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # also the end of listening
             while True:
                 near = listener.accept()[0]
                 far = socket.create_connection((goal.hostname, goal.port or 80))
@@ -111,15 +112,19 @@ def port_of_file(url, port=4040):
         yield
         return
     with socket.create_server(("127.0.0.1", port)) as listener:
-        threading.Thread(target=serve, args=(listener,), daemon=True).start()
-        yield
-        listener.shutdown(socket.SHUT_RDWR)
+        server = threading.Thread(target=serve, args=(listener,), daemon=True)
+        server.start()
+        try:
+            yield
+        finally:  # while it waits in accept() the port is taken, and the next case needs it
+            listener.shutdown(socket.SHUT_RDWR)
+            server.join(DEADLINE)
 
 
 def sampled(path, sampler, rate, workers, env=None):
     """Runs the file until the workers have worked for a while; how many samples were delivered."""
     targets = len(workers) if env else 0  # with a cluster around it finds them
-    with Agent(path, env=env) as agent:
+    with Agent(path, *PATIENT, env=env) as agent:
         agent.until_metric("andiron_ebpf_sample_rate_hertz", exactly=rate)
         agent.until_health(sampler, "healthy")
         agent.until_metric("pyroscope_ebpf_active_targets", exactly=targets)
@@ -130,11 +135,12 @@ def sampled(path, sampler, rate, workers, env=None):
             lambda: all(cpu_seconds(w.pid) - first[w] > 1.5 for w in workers), "1.5 s of work each"
         )
         books = agent.stop()
+        said = agent.text()
     writers = list(books["writers"].values())
     assert len(writers) == 1 and books["taken"] == writers[0]["delivered"] + sum(
         writers[0]["dropped"].values()
-    ), books
-    assert writers[0]["delivered"] > rate, books
+    ), (books, said)
+    assert writers[0]["delivered"] > rate, (books, said)
     return writers[0]["delivered"]
 
 
