@@ -431,6 +431,18 @@ int32_t driver_drain(void *self, int64_t deadline_ns)
 	return 0;
 }
 
+/* Where a job lasted over the drain deadline, the last one was never begun. */
+static void count_unread(struct driver *d)
+{
+	uint64_t n = engine_give_up(d->engine);
+
+	if (n == 0)
+		return;
+	d->c.host->ledger_set(d->c.instance, ANDIRON_LEDGER_UNREAD, 0);
+	abi_ledger(&d->c, ANDIRON_LEDGER_TAKEN, NULL, n);
+	abi_ledger(&d->c, ANDIRON_LEDGER_DROPPED, "deadline", n);
+}
+
 void driver_stop(void *self)
 {
 	struct driver *d = self;
@@ -440,6 +452,7 @@ void driver_stop(void *self)
 	while (d->running)
 		pthread_cond_wait(&d->idle, &d->lock);
 	pthread_mutex_unlock(&d->lock);
+	count_unread(d);
 	disarm(d);
 	unwatch(d, &d->watch);
 }

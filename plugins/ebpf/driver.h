@@ -22,7 +22,8 @@ void driver_update(struct driver *d, struct ebpf_options *options);
 
 /* As component.h has them; `self` is a struct driver. driver_start returns when samples are taken;
  * it fails with cause and remedy. driver_drain sends the last samples, then reports to the host
- * that it is drained. driver_stop waits for a running job. */
+ * that it is drained. driver_stop waits for a running job, and counts samples that no job has read
+ * as dropped by `deadline`. */
 int32_t driver_start(void *self, struct andiron_error *err);
 void driver_targets(void *self, const char *port, const struct andiron_targets *update);
 int32_t driver_drain(void *self, int64_t deadline_ns);

@@ -403,6 +403,15 @@ void engine_finish(struct engine *e)
 	engine_collect(e);
 }
 
+uint64_t engine_give_up(struct engine *e)
+{
+	if (!e->session || e->finished)
+		return 0;
+	e->finished = true;
+	session_stop(e->session);
+	return session_taken(e->session);
+}
+
 uint64_t engine_coming(const struct engine *e)
 {
 	return e->session ? session_taken(e->session) : 0;

@@ -89,6 +89,8 @@ void engine_collect(struct engine *e);
 
 /* Stops sampling and collects what is left. Idempotent. */
 void engine_finish(struct engine *e);
+/* In its place where there is no time for that: stops sampling; how many samples are never read. */
+uint64_t engine_give_up(struct engine *e);
 
 int64_t engine_interval(const struct engine *e);
 /* What the options changed against their text: "; …" or "". */

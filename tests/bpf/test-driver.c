@@ -299,6 +299,32 @@ TEST(what_is_counted_is_told_before_it_is_taken)
 	expect(loop.taken >= told);
 }
 
+/* A stop without a drain, or before that is done, reads nothing: what was taken is lost, and said
+ * to be. */
+TEST(what_is_not_read_is_counted_as_lost)
+{
+	struct ebpf_options options = options_of(97, true);
+	struct workload w;
+	struct fixture f;
+	uint64_t told;
+
+	options.interval_ns = 600 * NS_PER_SEC;
+	workload_start(&w, "");
+	init(&f, options);
+	for (int64_t end = clock_mono() + 200 * NS_PER_SEC; loop.coming < 50 && clock_mono() < end;)
+		round_of(10 * NS_PER_MSEC);
+	told = loop.coming;
+	expect(told >= 50);
+	driver_stop(f.driver);
+	workload_stop(&w);
+	expect_eq(loop.coming, 0);
+	expect(loop.taken >= told);
+	expect_eq(loop.dropped, loop.taken);
+	expect_eq(loop.n_batches, 0);
+	driver_free(f.driver);
+	objects_free(f.objects);
+}
+
 /* However long an interval is, and whatever is sampled in it: where its samples fill the memory for
  * them it ends, and none is lost. */
 TEST(a_long_interval_loses_nothing)
