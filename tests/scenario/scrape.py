@@ -3,6 +3,7 @@
 """Scraping: a real Go program whose work is known, and servers that answer anything but a
 profile."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -55,13 +56,13 @@ def a_go_program_comes_back_as_it_is():
 def the_work_comes_back(program):
     program.until(lambda: "listens at" in program.text(), "it listens")
     address = program.text().split("listens at ")[1].split()[0]
-    with Receiver() as receiver:
+    with Receiver() as receiver, contextlib.ExitStack() as ends:
         more = 'job_name = "go"'
         config = write(
             "scrape.alloy", SCRAPE % (target(address, service_name="scraped"), more, receiver.port)
         )
         andiron("validate", config).expect(0)
-        agent = Agent(config)
+        agent = ends.enter_context(Agent(config))
         # Totals are known from the first scrape on: what is done after it is seen.
         agent.until_metric("andiron_scrape_requests_total", 6)
         agent.until(
@@ -194,9 +195,9 @@ def servers_that_answer_anything_else():
     profile.process_cpu { enabled = false }
   }
 """
-    with Receiver() as receiver:
+    with Receiver() as receiver, contextlib.ExitStack() as ends:
         config = write("scrape.alloy", SCRAPE % (", ".join(targets), more, receiver.port))
-        agent = Agent(config)
+        agent = ends.enter_context(Agent(config))
         agent.until_metric("andiron_scrape_failures_total", len(BAD) + 1)
 
         def told():

@@ -10,7 +10,7 @@ import socket
 import threading
 
 from ports import free_port
-from running import Agent, ask, books, cpu_seconds, parse_metrics
+from running import PATIENT, Agent, ask, books, cpu_seconds, parse_metrics
 from tap import WORKLOAD, Background, andiron, case, main, need_root, read, until, write
 
 SAMPLER = """
@@ -84,7 +84,7 @@ def garbage(connection):
 def metrics_and_health():
     """/metrics is Prometheus text by the letter, /health is JSON, all else is 404."""
     need_root()
-    with Background(WORKLOAD, "60"), Agent(config(199)) as a:
+    with Background(WORKLOAD, "60"), Agent(config(199), *PATIENT) as a:
         a.until_metric("andiron_samples_taken_total", 100)
         head, text = ask("status", "/metrics")
         assert head.startswith("HTTP/1.0 200 ") and "text/plain; version=0.0.4" in head, head
@@ -117,7 +117,7 @@ def reload_loses_no_window():
         until(lambda: ") T " in read(f"/proc/{worker.pid}/stat"), "that it has stopped")
         burnt["unseen"] = cpu_seconds(worker.pid)
         # Often: where others work, too, chance moves what n samples say by up to 1 / √n of it.
-        with Agent(config(997, pid=worker.pid)) as a:
+        with Agent(config(997, pid=worker.pid), *PATIENT) as a:
             a.until_metric(rate, exactly=997)
             worker.signal(signal.SIGCONT)
             a.until_metric("andiron_samples_taken_total", 1000)
@@ -143,7 +143,7 @@ def reload_loses_no_window():
 def broken_reloads():
     """SIGHUP with a broken file prints what is wrong; the old graph goes on as it was."""
     need_root()
-    with Agent(config(199)) as a:
+    with Agent(config(199), *PATIENT) as a:
         a.until_metric("andiron_ebpf_sample_rate_hertz", exactly=199)
 
         def refused(times, finding):
