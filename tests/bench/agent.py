@@ -103,7 +103,7 @@ def idle():
     with tempfile.TemporaryDirectory() as folder, agent(97, folder) as process:
         rods.window(INTERVAL)
         windows = []
-        for _ in range(3 if rods.LONG else 2):
+        for _ in range(3 if rods.LONG else 1):
             began, cpu, busy = time.monotonic(), rods.cpu_seconds(process.pid), rods.busy_seconds()
             rods.window(WINDOW)
             wall = time.monotonic() - began

@@ -4,7 +4,8 @@
 
 Eight different programs and more keep the machine busy; the agent samples all of it at 97 Hz, names
 frames from symbol tables, collects every 15 s and pushes to a server on this machine. Its CPU time
-is that of the second minute, the other figures are of the minutes after. The measure of BPF time is
+is that of the second minute, the other figures are of the minutes after; of an interval each where
+ANDIRON_BENCH is not `long`. The measure of BPF time is
 a plain profiler's walk of both stacks by frame pointers, run in the same minutes:
 tests/bpf/baseline.bpf.c, and where there is bpftrace, what that makes of `@[ustack, kstack] =
 count()`. They run at other rates than ours: at the same one the two keep their distance, and the
@@ -28,7 +29,7 @@ from figures import failed, figure, finish
 from stacks import Profile
 
 ANDIRON, BASELINE = sys.argv[1:]
-WARM, WINDOW = (60, 60) if rods.LONG else (16, 30)
+WARM, WINDOW = (60, 60) if rods.LONG else (16, 15)
 BASELINE_SECONDS, STARTS = (10, 5) if rods.LONG else (8, 3)
 FOREVER = "100000"
 

@@ -104,10 +104,10 @@ def walks_go_on_on_another_stack():
     runtime is: both are copied."""
     with sampling() as agent:
         run_until(agent, "other_", 40, "cgo-work")
-    _, cut = of("cgo-work")
+    stacks, cut = of("cgo-work")
     # Who cannot ask for the thread's mappings, since another thread changes them, has one of the
-    # two.
-    assert cut <= 4, cut
+    # two. How many stacks there are until so many are copied is the machine's.
+    assert cut <= 4 + sum(s.weight for s in stacks) // 1000, cut
 
 
 @case

@@ -24,13 +24,13 @@ import sys
 import entries
 import perf
 from freezing import command, freeze, need_gdb
-from running import Agent, cpu_seconds
+from running import PATIENT, Agent, cpu_seconds
 from stacks import Profile, address_in_file, perf_stacks
 from tap import case, main, need_root, read, until, write, Skip
 
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
-POINTS = {"fast": 40, "full": 40, "all": 400}[DEPTH]
+POINTS = {"fast": 24, "full": 24, "all": 400}[DEPTH]
 BAR = 99.0
 HIDDEN_MAX = 4  # frames that frame pointers cannot see
 
@@ -57,7 +57,7 @@ def observe(name):
     try:
         until(lambda: cpu_seconds(process.pid) >= 0.1, f"{name} has begun")
         with Agent(
-            write("f.alloy", CONFIG.format(pid=process.pid))
+            write("f.alloy", CONFIG.format(pid=process.pid)), *PATIENT
         ) as agent, contextlib.ExitStack() as beside:
             agent.until_metric("andiron_samples_taken_total")
             if perf.HERE:

@@ -6,7 +6,7 @@ needed it."""
 import os
 
 import entries
-from running import Agent
+from running import PATIENT, Agent
 from stacks import Profile
 from tap import Background, Skip, case, main, need_root, write
 
@@ -39,7 +39,7 @@ def lost_registers_are_asked_for():
     if not os.path.exists(f"{PROGRAMS}/sorts"):
         raise Skip("the program is for x86-64")
     with Background(f"{PROGRAMS}/sorts", "3600") as sorts, Agent(
-        write("b.alloy", CONFIG % sorts.pid)
+        write("b.alloy", CONFIG % sorts.pid), *PATIENT
     ) as agent:
         agent.until(lambda: ends(agent)[0] >= ENOUGH, "stacks are whole")
         agent.until_metric("andiron_ebpf_unwind_files_aux_asked")
