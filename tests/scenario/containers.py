@@ -7,7 +7,7 @@ import os
 import uuid
 
 from books import ledger_holds
-from running import Agent, cpu_seconds
+from running import PATIENT, Agent, cpu_seconds
 from sources import kept
 from tap import WORKLOAD, Background, Skip, case, folded, main, need_root, until, write
 
@@ -91,7 +91,7 @@ def containers_are_told_apart():
         with Background(WORKLOAD, "600") as a, Background(WORKLOAD, "600") as b:
             enter(made, "a", a.pid)
             enter(made, "b", b.pid)
-            with Agent(config) as agent:
+            with Agent(config, *PATIENT) as agent:
                 agent.until_metric("andiron_samples_taken_total", 100)
                 before = {one: cpu_seconds(one.pid) for one in (a, b)}
                 agent.until(
