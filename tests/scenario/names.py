@@ -209,7 +209,7 @@ def unnamed():
         write("twist.c", C_PROGRAM.replace("i < 600", "i < 900000")),
     ).expect(0)
     with Background("./twist") as busy, Agent(
-        one_process(busy.pid, "bare.folded", file='unnamed = "address"')
+        one_process(busy.pid, "bare.folded", file='unnamed = "address"'), *PATIENT
     ) as agent:
         agent.until_metric("andiron_symbolize_frames_unresolved_total", 20, 'reason="no_symbol"')
         agent.stop()
@@ -490,7 +490,7 @@ def java():
         "-XX:CompileCommand=compileonly,Spin::*",
     ]
     with Background("java", "-XX:+PreserveFramePointer", *early, "-cp", ".", "Spin") as jvm, Agent(
-        one_process(jvm.pid, "agent.folded")
+        one_process(jvm.pid, "agent.folded"), *PATIENT
     ) as agent:
 
         def record(path):
@@ -509,9 +509,9 @@ def java():
         run("jcmd", str(jvm.pid), "Compiler.perfmap").expect(0)
         said = record("after.folded")
         assert "perfmap" not in said, said
-        assert re.search(
-            r";Spin\.(outer|inner|main)(;Spin\.\w+)* \d\d", read("after.folded")
-        ), read("after.folded")[-3000:]
+        assert re.search(r";Spin\.(outer|inner|main)(;Spin\.\w+)* \d", read("after.folded")), read(
+            "after.folded"
+        )[-3000:]
         agent.until_metric("andiron_symbolize_frames_resolved_total", 1, 'source="jit"')
         agent.stop()
     os.unlink(f"/tmp/perf-{jvm.pid}.map")
@@ -576,7 +576,7 @@ def resolved_by_debuginfod(pid, cache, output, url, settings="", fetched=1):
     server is named by the environment."""
     write("d.alloy", DEBUGINFOD % (pid, os.getcwd(), cache, settings, output, output))
     os.environ["DEBUGINFOD_URLS"] = url
-    with Agent("d.alloy") as agent:
+    with Agent("d.alloy", *PATIENT) as agent:
         agent.until_metric("andiron_symbolize_fetched_total", fetched)
         named = agent.metric("andiron_symbolize_frames_resolved_total", 'source="debug"')
         agent.until_metric("andiron_symbolize_frames_resolved_total", named + 1, 'source="debug"')
@@ -736,7 +736,7 @@ def opted_out():
     ).expect(0)
     for labels, named in (("", True), (', "__symbolize__" = "false"', False)):
         with Background("./twist") as busy, Agent(
-            one_process(busy.pid, "out.folded", labels)
+            one_process(busy.pid, "out.folded", labels), *PATIENT
         ) as agent:
             agent.until_metric(
                 "andiron_symbolize_frames_unresolved_total",

@@ -172,7 +172,7 @@ def told_apart():
     ), KubeApi() as api:
         for thing in (web(first), database(second), pod("shop", "gone", "u3", {"app": "0" * 64})):
             api.set(thing)
-        with Agent(config(api, server)) as agent:
+        with Agent(config(api, server), *PATIENT) as agent:
             agent.until_metric("andiron_ebpf_matched_targets", exactly=2)
             began = [(one, cpu_seconds(one.pid)) for one in (first, second)]
             agent.until(
@@ -260,7 +260,7 @@ def pods_come_change_and_go():
     """What happens to pods while the agent runs is followed."""
     need_root()
     with receiver() as server, Container() as container, KubeApi() as api, Agent(
-        config(api, server)
+        config(api, server), *PATIENT
     ) as agent:
         agent.until_health(DISCOVERY, "healthy")
         assert agent.metric(PODS) == agent.metric(TARGETS) == agent.metric(TAKEN) == 0
