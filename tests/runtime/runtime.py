@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../scenario"))
 import running  # noqa: E402
-from running import Agent  # noqa: E402
+from running import PATIENT, Agent  # noqa: E402
 from tap import (  # noqa: E402
     ANDIRON,
     Background,
@@ -90,7 +90,7 @@ def profile(option, *arguments, claims=0):
     if option.startswith("runtimes"):
         install("toy", "mistaken")
     with Background(TOY, *arguments) as toy, Agent(
-        write("c.alloy", CONFIG % (toy.pid, option))
+        write("c.alloy", CONFIG % (toy.pid, option)), *PATIENT
     ) as agent:
         return sample(agent, claims=claims)
 
@@ -182,7 +182,7 @@ def installed():
     need_root()
     install("toy")
     andiron("doctor").expect(0, "runtimes", "functions of toy are shown by name")
-    with Background(TOY) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, ""))) as agent:
+    with Background(TOY) as toy, Agent(write("c.alloy", CONFIG % (toy.pid, "")), *PATIENT) as agent:
         agent.until(lambda: status_of(agent, toy.pid) == "toy 1.0", "the status names the runtime")
         andiron("doctor", "--status", "status").expect(0, f"process {toy.pid} toy: toy 1.0")
         told = json.loads(andiron("doctor", "--json", "--status", "status").expect(0).out)
@@ -234,7 +234,7 @@ def switched_off():
     install("python")
     with Background(TOY) as toy:
         text = CONFIG % (toy.pid, chosen("python") + "\n  python_enabled = false")
-        with Agent(write("c.alloy", text)) as agent:
+        with Agent(write("c.alloy", text), *PATIENT) as agent:
             stacks, _ = sample(agent)
     assert share_of(stacks, NATIVE) >= 0.95, stacks
 
@@ -247,7 +247,7 @@ def languages():
     with Background(TOY) as toy:
         text = CONFIG % (toy.pid, "") + 'profile.file "html" {\n  paths = ["out.html"]\n}\n'
         text = text.replace("out.receiver]", "out.receiver, profile.file.html.receiver]")
-        with Agent(write("c.alloy", text)) as agent:
+        with Agent(write("c.alloy", text), *PATIENT) as agent:
             sample(agent)
     with open("out.html", encoding="utf-8") as file:
         assert '"[cpython]"' in file.read()
@@ -293,7 +293,7 @@ def short_lives():
     command = [sys.executable, "-c", LAUNCH, TOY, "ms", "50"]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as launcher:
         text = CONFIG % (launcher.pid, "follow = true")
-        with Agent(write("c.alloy", text.replace("= 199", "= 97"))) as agent:
+        with Agent(write("c.alloy", text.replace("= 199", "= 97")), *PATIENT) as agent:
             agent.until_health("pyroscope.ebpf.toy", "healthy", "sampling")
             launcher.stdin.write(b"\n")
             launcher.stdin.flush()
