@@ -129,14 +129,15 @@ def of_programs(
         taken = agent.metric("andiron_samples_taken_total")
         if beside:
             beside(pids)
-        if says:  # by the program's clock: the agent may count older samples for a while
-            agent.until(
-                lambda: all(
-                    cpu_seconds(pid) - before >= samples / rate for pid, before in zip(pids, used)
-                ),
-                "the programs have run for so many samples",
-            )
-        else:
+        # By the programs' clocks: the agent may count older samples for a while, and who else works
+        # may leave one of them less than the others.
+        agent.until(
+            lambda: all(
+                cpu_seconds(pid) - before >= samples / rate for pid, before in zip(pids, used)
+            ),
+            "the programs have run for so many samples",
+        )
+        if not says:
             agent.until_metric("andiron_samples_taken_total", taken + samples * len(pids))
         told()
         agent.stop()
