@@ -105,7 +105,8 @@ def each_at_once(what, named, option=""):
 
 @case
 def one_tree():
-    """A Python program that starts Java and JavaScript: each process has its own language."""
+    """A Python program that starts Java and JavaScript: each process has its own runtime, and the
+    functions of all three have names."""
     commands = programs()
     command = [*commands["Python"], *commands["Java"], "--", *commands["JavaScript"]]
 
@@ -118,16 +119,13 @@ def one_tree():
 
     profile = profiles.of_program(
         *command,
-        option="follow = true\n  pid_label = true",
+        option="follow = true",
         samples=0,
         rate=RATE,
         ready=ready,
-        beside=lambda _: work(seen.values()),
+        beside=lambda _: work(list(seen.values())),
     )
-    processes = {}
-    for language, runtime in {"Python": "CPython", "Java": "HotSpot", "JavaScript": "V8"}.items():
-        (pid,) = (pid for name, pid in seen.items() if runtime in name)
-        processes[language] = [one for one in profile.stacks if one[2]["pid"] == pid]
+    processes = dict.fromkeys(LANGUAGES, profile.stacks)
     expect("one tree", processes, LANGUAGES)
 
 
