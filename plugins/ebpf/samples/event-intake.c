@@ -177,13 +177,10 @@ static void append_snapshot(struct intake *n, const struct sampler_snapshot *c,
 	check(to == r->bytes + size);
 }
 
-static bool handle_snapshot(struct intake *n, const struct sampler_snapshot *c,
+/* False: files of its process are being read. */
+static bool handle_snapshot(struct intake *n, struct process *p, const struct sampler_snapshot *c,
 			    const struct walk_stack stacks[SAMPLER_COPIES])
 {
-	struct process *p = processes_find(n->processes, &c->key);
-
-	if (!p)
-		return true;
 	/* Others may have got its slot. */
 	if (p->maps && p->maps->generation == c->generation &&
 	    !unwind_knows(unwinder_store(n->unwinder), &c->key, c->generation))
@@ -204,7 +201,7 @@ static bool need_not_wait(struct intake *n, struct process *p, const struct samp
 	if (p->stale || !p->maps || p->maps->generation != c->generation || p->tried == now)
 		return false;
 	p->tried = now;
-	if (!handle_snapshot(n, c, stacks))
+	if (!handle_snapshot(n, p, c, stacks))
 		return false;
 	p->tried = 0;
 	return true;
@@ -356,6 +353,14 @@ static bool handle_process(struct intake *n, const void *record)
 	return map_known(n, &process.parent) && known;
 }
 
+static bool handle_queued_snapshot(struct intake *n, const struct sampler_snapshot *c,
+				   const struct walk_stack stacks[SAMPLER_COPIES])
+{
+	struct process *p = processes_find(n->processes, &c->key);
+
+	return !p || handle_snapshot(n, p, c, stacks);
+}
+
 /* False: files are being read that it needs. */
 static bool handle(struct intake *n, const struct intake_record *r)
 {
@@ -365,7 +370,7 @@ static bool handle(struct intake *n, const struct intake_record *r)
 	if (type == SAMPLER_RECORD_PROCESS)
 		return handle_process(n, record);
 	if (type == SAMPLER_RECORD_SNAPSHOT)
-		return handle_snapshot(n, record, r->stacks);
+		return handle_queued_snapshot(n, record, r->stacks);
 	check(type == SAMPLER_RECORD_MAPPED);
 	return map_known(n, &((const struct sampler_mapped *)record)->key);
 }
