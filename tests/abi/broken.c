@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <locale.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -87,10 +89,35 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	return 0;
 }
 
+#ifdef FAULT_LINGERS
+/* No fault: what it waits for cannot be cut short. It has memory of its own until it ends. */
+static void *look_up(void *arg)
+{
+	free(malloc(1000));
+	poll(NULL, 0, 2500);
+	return arg;
+}
+
+static void look_up_elsewhere(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	if (pthread_create(&thread, NULL, look_up, NULL) == 0)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+#endif
+
 static int32_t start(void *self, struct andiron_error *err)
 {
 	struct self *s = self;
 
+#ifdef FAULT_LINGERS
+	look_up_elsewhere();
+#endif
 	s->was_started = 1;
 	s->host->timer_set(s->instance, 1000000000, 1000000000, nothing, s, &s->timer);
 	return 0;

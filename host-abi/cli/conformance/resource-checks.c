@@ -11,16 +11,16 @@
 #include <poll.h>
 
 #define ROUNDS        1000
-#define STRETCHES     4
+#define STRETCHES     12
 #define RESTARTS      20
 #define MAX_FAILURES  20000
 #define STACK_ALLOWED 8192
 #define HOST_STACK    1024 /* of the host's functions that it calls */
 #define QUIET_MS      20
 #define MAX_TURNS     100
-#define REPEATS       4
+#define REPEATS       9
 #define SETTLE_MS     10
-#define SETTLE_ROUNDS 200
+#define SETTLE_TURNS  2000 /* in all lives of one check */
 
 /* --- The state of the process --- */
 
@@ -80,16 +80,34 @@ static void check_state(struct trial *t)
 
 /* --- Memory, descriptors and threads --- */
 
-/* A thread that has ended is in /proc a moment longer. */
-static void settle(const struct process_usage *before, struct process_usage *now)
+/* The process before the first life, and how often this check still looks whether it is as quiet
+ * again: a thread that looks a name up outlives its component, and has memory until it ends. */
+struct rest {
+	struct process_usage usage;
+	int turns;
+};
+
+static struct rest rest_begin(void)
 {
-	for (int i = 0; i < SETTLE_ROUNDS; i++) {
-		process_usage_read(now);
-		if (now->n_threads <= before->n_threads &&
-		    now->n_descriptors <= before->n_descriptors)
-			return;
+	struct rest r = {.turns = SETTLE_TURNS};
+
+	process_usage_read(&r.usage);
+	return r;
+}
+
+static void settle(struct part *p, struct rest *r, struct process_usage *ret_now)
+{
+	process_usage_read(ret_now);
+	while ((ret_now->n_threads > r->usage.n_threads ||
+		ret_now->n_descriptors > r->usage.n_descriptors) &&
+	       r->turns-- > 0) {
 		poll(NULL, 0, SETTLE_MS);
+		process_usage_read(ret_now);
 	}
+	/* What such a thread has asked for waits in the loop. */
+	for (int i = 0; i < MAX_TURNS && andiron_min_turn(&p->loop, 0) > 0; i++)
+		;
+	process_usage_read(ret_now);
 }
 
 static bool round_trip(struct part *p, bool starts)
@@ -104,29 +122,31 @@ static bool round_trip(struct part *p, bool starts)
 }
 
 /* What so many rounds have left. */
-static bool go_round(struct part *p, int rounds, bool starts, struct process_usage *ret_left)
+static bool go_round(struct part *p, int rounds, bool starts, struct rest *rest,
+		     struct process_usage *ret_left)
 {
 	struct process_usage before, now;
 
-	process_usage_read(&before);
+	settle(p, rest, &before);
 	for (int i = 0; i < rounds; i++)
 		if (!round_trip(p, starts))
 			return false;
-	settle(&before, &now);
+	settle(p, rest, &now);
 	ret_left->n_descriptors = now.n_descriptors - before.n_descriptors;
 	ret_left->n_threads = now.n_threads - before.n_threads;
 	ret_left->n_bytes = now.n_bytes - before.n_bytes;
 	return true;
 }
 
-/* A leak grows in every stretch of rounds; what libraries keep for later grows only until it is
- * enough. */
+/* A leak grows in every stretch of rounds; what libraries keep for later, as libc keeps the stacks
+ * of as many threads as there have been at once, grows only until it is enough. */
 static void judge_rounds(struct part *p, int rounds, bool starts)
 {
 	struct process_usage left = {0};
+	struct rest rest = rest_begin();
 
 	for (int i = 0; i < STRETCHES; i++) {
-		if (!go_round(p, rounds, starts, &left))
+		if (!go_round(p, rounds, starts, &rest, &left))
 			return;
 		if (left.n_descriptors <= 0 && left.n_threads <= 0 && left.n_bytes <= 0 && i > 0)
 			return;
@@ -154,11 +174,11 @@ static void check_restarts(struct trial *t)
 /* --- Out of memory --- */
 
 /* One life in which allocation n fails: by how much more is allocated after it. */
-static int64_t life_without(struct part *p, long n)
+static int64_t life_without(struct part *p, long n, struct rest *rest)
 {
 	struct process_usage before, after;
 
-	process_usage_read(&before);
+	settle(p, rest, &before);
 	trial_doing(p->t, "a life in which allocation %ld fails", n);
 	import_hook_fail(n);
 	part_renew(p);
@@ -174,22 +194,22 @@ static int64_t life_without(struct part *p, long n)
 		p->min->component->destroy(p->min->self);
 	}
 	p->min->self = NULL;
-	settle(&before, &after);
+	settle(p, rest, &after);
 	return after.n_bytes - before.n_bytes;
 }
 
 /* What a life leaves counts where each one leaves it: libraries set themselves up once. */
-static void fail_each(struct part *p)
+static void fail_each(struct part *p, struct rest *rest)
 {
 	bool has_failed = true;
 	long n;
 
 	for (n = 0; n < MAX_FAILURES && has_failed && !trial_is_over(p->t); n++) {
-		int64_t left = life_without(p, n);
+		int64_t left = life_without(p, n, rest);
 
 		has_failed = import_hook_failed();
 		for (int again = 0; again < REPEATS && left > 0; again++)
-			left = life_without(p, n);
+			left = life_without(p, n, rest);
 		if (left > 0)
 			trial_fail(p->t, "where allocation %ld fails, %lld bytes stay allocated", n,
 				   (long long)left);
@@ -203,14 +223,18 @@ static void fail_each(struct part *p)
 static void check_memory(struct trial *t)
 {
 	static struct part p;
+	struct rest rest;
 
-	if (!part_open(&p, t, HOST_PLAIN) || !round_trip(&p, true))
+	if (!part_open(&p, t, HOST_PLAIN))
+		return;
+	rest = rest_begin();
+	if (!round_trip(&p, true))
 		return;
 	if (import_hook_install(t->library) < 0) {
 		trial_skip(t, "a file whose imports can be found");
 		return;
 	}
-	fail_each(&p);
+	fail_each(&p, &rest);
 }
 
 /* --- Stack --- */
