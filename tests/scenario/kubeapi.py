@@ -324,12 +324,16 @@ class KubeApi:
         )
         return version
 
+    def after(self, version):
+        return [e for e in self.events if e[0] > version]
+
     def watch(self, handler, version):
         mine = self.round
         while self.round == mine:
             with self.changed:
-                new = [e for e in self.events if e[0] > version]
-                if not new and not self.changed.wait(BOOKMARK_SECONDS):
+                in_time = self.after(version) or self.changed.wait(BOOKMARK_SECONDS)
+                new = self.after(version)  # also what came when the wait had ended already
+                if not new and not in_time:
                     new = [
                         (
                             self.version,
