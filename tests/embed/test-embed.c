@@ -452,8 +452,8 @@ static void expect_nothing_left(bool running, int rounds)
 	process_look(&after);
 	process_expect_same(&before, &after);
 	printf("# %d mappings, %d before\n", after.mappings, before.mappings);
-	/* Allocators keep some. What a round loses would be there ROUNDS times. */
-	expect(after.mappings < before.mappings + rounds / 20);
+	/* Allocators keep some. What a round loses would be there as many times. */
+	expect(after.mappings < before.mappings + rounds / 4);
 	free(t.bytes);
 }
 
@@ -464,7 +464,7 @@ TEST(closing_puts_all_back)
 
 TEST(closing_what_has_run_puts_all_back)
 {
-	expect_nothing_left(true, ROUNDS);
+	expect_nothing_left(true, ROUNDS / 5); /* each starts threads, slow under sanitizers */
 }
 
 /* A signal for the process never meets one of our threads. */

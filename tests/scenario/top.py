@@ -152,8 +152,15 @@ def keys():
             lambda s: "program" in s[3] and any("workload" in r for r in rows(s)),
             "programs in place of functions",
         )
-        t.type("p ")
+        t.type("p")
+        t.until(lambda s: any(HOT in r for r in rows(s)), "functions again")
+        t.type(" ")
         t.until(lambda s: "paused" in s[0], "it is paused")
+        while not rows(t.screen()):  # a busy machine may have had nothing to show just then
+            t.type(" ")
+            t.until(lambda s: "paused" not in s[0] and rows(s), "rows to be paused")
+            t.type(" ")
+            t.until(lambda s: "paused" in s[0], "it is paused with rows")
         t.type("\x1b[B\x1b[B\x1b[A")
         t.until(lambda s: rows(s), "scrolled by one row")
         t.type(" q")
