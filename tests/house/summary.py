@@ -70,8 +70,8 @@ def run_again(*tests, suite="scenario"):
 GOOD = log("a:unit / good", "OK", "1..2", "ok 1 - x", "ok 2 y")
 SKIP = log("a:unit / some", "OK", "1..2", "ok 1 x", "# skip: needs root; use sudo", "ok 2 y # SKIP")
 NONE = log("a:unit / none", "SKIP", "1..0 # SKIP no browser: install one")
-FAILED = [log(f"a:scenario / {name}", "FAIL", "1..1", "not ok 1 x") for name in "abcde"]
-MENDED = [log(f"a:scenario / {name}", "OK", "1..1", "ok 1 x") for name in "abcde"]
+FAILED = [log(f"a:scenario / {name}", "FAIL", "1..1", "not ok 1 x") for name in "abcdefg"]
+MENDED = [log(f"a:scenario / {name}", "OK", "1..1", "ok 1 x") for name in "abcdefg"]
 REAL = log("a:servers / real", "OK", "1..1", "ok 1 - x # SKIP set ANDIRON_PYROSCOPE to a real one")
 CASES = [
     ("each test point counts", (0, "2 passed, 0 failed, 0 skipped"), last_line(GOOD)),
@@ -125,12 +125,12 @@ CASES = [
         ),
     ),
     (
-        "what samples for real is tried again",
-        ["scenario a", "scenario b", "scenario c", "scenario d"],
-        run_again(*FAILED[:4]),
+        "what waits or samples for real is tried again",
+        [f"scenario {name}" for name in "abcdef"],
+        run_again(*FAILED[:6]),
     ),
-    ("but not five of them", [], run_again(*FAILED)),
-    ("nor what computes", [], run_again(FAILED[0], suite="unit")),
+    ("but not seven of them", [], run_again(*FAILED)),
+    ("nor what computes", [], run_again(FAILED[0], suite="golden")),
     (
         "nor what crashed",
         [],
