@@ -501,9 +501,10 @@ def kubeconfig_file():
             write("credential", api.token)
             api.set(pod("shop", "web-2", "u2", {"app": "b" * 64}))
             api.end_watches()
+            again = lambda: len(read("runs").splitlines()) > runs
+            agent.until(again, "the program to be run again")
             agent.until_metric(PODS, exactly=2)
             agent.until_health(DISCOVERY, "healthy")
-            assert len(read("runs").splitlines()) > runs
             agent.stop()
 
 
