@@ -69,6 +69,13 @@ static int reload(void *context)
 	return s->options.reload(s->options.context);
 }
 
+static int refresh(void *context)
+{
+	const struct session *s = context;
+
+	return s->options.refresh(s->options.context);
+}
+
 int session_next_signal(const struct session *s)
 {
 	struct signalfd_siginfo info;
@@ -116,6 +123,7 @@ int session_new(const struct session_options *options, struct session **ret, str
 	s->options.host.worker = "/proc/self/exe"; /* also when the file was replaced */
 	s->options.host.live = became_live;
 	s->options.host.reload = options->reload ? reload : NULL;
+	s->options.host.refresh = options->refresh ? refresh : NULL;
 	s->options.host.context = s;
 	r = take_signals(s);
 	if (r < 0)
@@ -141,20 +149,23 @@ int session_signal_fd(const struct session *s)
 }
 
 /* A component that needs this capability takes samples. */
-static bool samples(const struct plan_node *node)
+static bool samples(const struct registered_component *registered)
 {
-	const char *const *capability = node->registered->component->capabilities;
+	const char *const *capability = registered->component->capabilities;
 
 	for (; capability && *capability; capability++)
 		if (strcmp(*capability, "CAP_PERFMON") == 0)
 			return true;
-	return strcmp(node->registered->component->name, SAMPLER) == 0;
+	return strcmp(registered->component->name, SAMPLER) == 0;
 }
 
 bool session_samples(const struct plan *plan)
 {
 	vec_each (&plan->nodes, node)
-		if (samples(node))
+		if (samples(node->registered))
+			return true;
+	vec_each (&plan->waiting, node)
+		if (samples(node->registered))
 			return true;
 	return false;
 }
@@ -164,6 +175,9 @@ int session_load(struct session *s, struct plan *plan, struct error *err)
 	check(s->host && plan);
 	s->sampler[0] = '\0';
 	vec_each (&plan->nodes, node)
+		if (!*s->sampler && strcmp(node->registered->component->name, SAMPLER) == 0)
+			snprintf(s->sampler, sizeof(s->sampler), "%s", node->id);
+	vec_each (&plan->waiting, node)
 		if (!*s->sampler && strcmp(node->registered->component->name, SAMPLER) == 0)
 			snprintf(s->sampler, sizeof(s->sampler), "%s", node->id);
 	return host_load(s->host, plan, err);

@@ -13,12 +13,13 @@ struct session;
 
 struct session_options {
 	const char *verb;
-	struct host_options host; /* `worker`, `live`, `reload` and `context` are the session's */
+	struct host_options host; /* `worker`, `live`, `reload`, `refresh` and `context` are ours */
 	/* The counts go here as a line, if machines read it; else plainly to standard error. */
 	struct log *log;
 	const char *ledger_path; /* JSON goes here at the end; NULL: nowhere */
 	void (*live)(void *context, const char *failed);
 	int (*reload)(void *context); /* see host.h; NULL: nobody does */
+	int (*refresh)(void *context); /* likewise */
 	void (*signal)(void *context, int number); /* SIGINT, SIGTERM, SIGHUP; on the loop */
 	void *context;
 };

@@ -47,8 +47,12 @@ static int fail(const struct validate *v, const char *why)
 	return EXIT_FAILED;
 }
 
-static int check_as_json(const struct validate *v, struct config *config,
-			 struct registry *registry)
+static size_t count(const struct plan *plan)
+{
+	return plan ? plan->nodes.n + plan->waiting.n : 0;
+}
+
+static int check_as_json(const struct validate *v, struct config *config, struct registry *registry)
 {
 	struct buf findings = BUF_NULL;
 	struct plan *plan = NULL;
@@ -58,7 +62,7 @@ static int check_as_json(const struct validate *v, struct config *config,
 	if (r == -ENOMEM)
 		fail(v, "out of memory");
 	else
-		print_json(r == 0, plan ? plan->nodes.n : 0, left_out, buf_str(&findings));
+		print_json(r == 0, count(plan), left_out, buf_str(&findings));
 	buf_free(&findings);
 	plan_free(plan);
 	return r == 0 ? EXIT_OK : EXIT_FAILED;
@@ -67,12 +71,14 @@ static int check_as_json(const struct validate *v, struct config *config,
 static int check_plan(const struct validate *v, struct config *config, struct registry *registry)
 {
 	struct plan *plan = NULL;
+	size_t n;
 
 	if (v->json)
 		return check_as_json(v, config, registry);
 	if (config_plan(config, registry, false, stderr, &plan) < 0)
 		return EXIT_FAILED;
-	printf("valid: %zu component%s\n", plan->nodes.n, plan->nodes.n == 1 ? "" : "s");
+	n = count(plan);
+	printf("valid: %zu component%s\n", n, n == 1 ? "" : "s");
 	plan_free(plan);
 	return EXIT_OK;
 }

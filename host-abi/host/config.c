@@ -134,7 +134,7 @@ static int build(struct config *config, struct registry *registry, struct diags 
 		all[i] = *config->sources.p[i];
 	free(config->all);
 	config->all = all;
-	return plan_build(all, config->sources.n, registry, diags, ret);
+	return plan_build_with(all, config->sources.n, registry, config->supplied, diags, ret);
 }
 
 int config_plan(struct config *config, struct registry *registry, bool quiet, FILE *out,
@@ -151,8 +151,7 @@ int config_plan(struct config *config, struct registry *registry, bool quiet, FI
 	return r;
 }
 
-int config_format(struct config *config, struct registry *registry, FILE *messages,
-		  struct buf *out)
+int config_format(struct config *config, struct registry *registry, FILE *messages, struct buf *out)
 {
 	struct diags diags = {.arena = ARENA_NULL};
 	int r;

@@ -18,7 +18,8 @@ struct config {
 	struct arena arena;
 	VEC(struct source *) sources;
 	VEC(struct buf *) texts;
-	struct source *all; /* the same in one array, for plan_build */
+	struct source *all;              /* the same in one array, for plan_build */
+	const struct supplied *supplied; /* for plans of it: what components have sent, or NULL */
 };
 
 struct config *config_new(void);

@@ -6,7 +6,9 @@
 #include "host/graph/reload.h"
 #include "host/graph/scheduler.h"
 #include "host/report/status.h"
+#include "host/lang/supplied.h"
 #include "host/report/escape.h"
+#include "host/services/values.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -94,7 +96,9 @@ int host_new(const struct host_options *options, struct host **ret, struct error
 	workers_init(&host->workers, host->options.workers);
 	pthread_rwlock_init(&host->wiring, NULL);
 	host->advance.run = advance_run;
-	r = open_services(host, err);
+	r = values_init(host);
+	if (r == 0)
+		r = open_services(host, err);
 	if (r < 0) {
 		host_free(host);
 		return r == -ENOMEM ? error_set(err, r, "out of memory") : r;
@@ -179,6 +183,7 @@ void host_free(struct host *host)
 	intern_free(&host->names);
 	buf_free(&host->failed);
 	ledger_fini(&host->ledger);
+	values_fini(host);
 	loop_timer_fini(&host->loop, &host->deadline);
 	loop_fini(&host->loop);
 	log_fini(&host->log);
@@ -194,9 +199,19 @@ int host_reload(struct host *host, struct plan *plan, struct error *err)
 		plan_free(plan);
 		return error_set(err, -EBUSY, "the configuration is being changed already");
 	}
+	if (plan->waiting.n && !host->options.refresh) {
+		r = error_set(err, -EOPNOTSUPP,
+			      "%s needs a value that %s supplies while it runs, and only `andiron "
+			      "run` waits for such values",
+			      plan->waiting.p[0].id, plan->waiting.p[0].waits_for);
+		plan_free(plan);
+		return r;
+	}
 	host->reloading = true;
 	r = reload_plan(host, plan, err);
 	host->reloading = false;
+	if (r == 0)
+		supplied_prune(host->supplied, host->plan);
 	return r;
 }
 

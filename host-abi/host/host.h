@@ -40,6 +40,10 @@ struct host_options {
 	/* Reads the configuration again and calls host_reload: its result. On the loop, outside of
 	 * any component. NULL: nobody does. */
 	int (*reload)(void *context);
+	/* Makes a plan anew of the configuration that runs, with host_supplied, and calls
+	 * host_reload: its result. On the loop, outside of any component. NULL: values that
+	 * components supply reach nobody, so a plan that waits for one is refused. */
+	int (*refresh)(void *context);
 	void *context; /* of these functions */
 };
 
@@ -55,6 +59,9 @@ int host_load(struct host *host, struct plan *plan, struct error *err);
  * it cannot), gone → drained and destroyed, new → made. All or nothing: on failure the old plan
  * goes on. Takes the plan over. */
 int host_reload(struct host *host, struct plan *plan, struct error *err);
+
+/* What components have supplied, for plan_build_with; borrowed until the loop goes on. */
+const struct supplied *host_supplied(const struct host *host);
 
 /* From here on the log is written so: a level, and an enum log_format. */
 void host_log_change(struct host *host, uint32_t level, uint32_t format);

@@ -49,12 +49,22 @@ struct plan_file {
 	uint64_t hash; /* file_content_hash, when it was read */
 };
 
+/* A component that is not made yet: it names a value of `waits_for` that was not supplied, or
+ * another component that does. */
+struct plan_waiting {
+	const char *id, *waits_for;
+	const struct registered_component *registered;
+};
+
+struct supplied;
+
 struct plan {
 	struct arena arena;
 	VEC(struct plan_node) nodes; /* producers before consumers */
 	VEC(struct plan_edge) edges;
 	VEC(struct plan_literal) literals;
 	VEC(struct plan_file) files;
+	VEC(struct plan_waiting) waiting;
 	/* What the block `logging` says, as words of host/report/log.h; NULL: nothing. */
 	const char *log_level, *log_format;
 };
@@ -65,4 +75,8 @@ struct plan {
  * error. Sources and registry outlive the plan. */
 int plan_build(const struct source *sources, size_t n_sources, struct registry *registry,
 	       struct diags *diags, struct plan **ret);
+/* The same with values that components have supplied (lang/supplied.h), which are copied.
+ * What names one that is not there is listed as waiting. */
+int plan_build_with(const struct source *sources, size_t n_sources, struct registry *registry,
+		    const struct supplied *supplied, struct diags *diags, struct plan **ret);
 void plan_free(struct plan *plan);

@@ -58,7 +58,9 @@ struct host {
 	atomic_int n_stops; /* host_stop was called so often */
 	int n_stops_seen;
 	bool running, reloading, live;
-	bool reload_requested; /* services/reload-request.h */
+	bool reload_requested;     /* services/reload-request.h */
+	struct supplied *supplied; /* of components; services/values.h */
+	struct loop_timer refresh;
 	struct {
 		bool refused; /* the one that was tried last */
 		uint64_t n_refused;

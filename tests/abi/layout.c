@@ -4,6 +4,7 @@
 #include <andiron/dropped-targets.h>
 #include <andiron/embed.h>
 #include <andiron/target-processes.h>
+#include <andiron/values.h>
 #include <andiron/object.h>
 #include <andiron/plugin.h>
 #include <andiron/process-events.h>
@@ -98,6 +99,7 @@ SIZE(andiron_target_processes_row, 48);
 AT(andiron_target_processes_row, why, 32);
 AT(andiron_target_processes_sink, add, 16);
 AT(andiron_target_processes, each, 8);
+AT(andiron_values, send, 8);
 
 int main(void)
 {

@@ -23,9 +23,9 @@
 /* Who has one of them loads programs and looks at processes. */
 #define SAMPLING (PARTS_OF_ADMIN | PRIVILEGE(CAP_SYS_ADMIN) | PRIVILEGE(CAP_SYS_PTRACE))
 
-static uint64_t declared(const struct plan_node *node)
+static uint64_t declared(const struct registered_component *registered)
 {
-	const char *const *name = node->registered->component->capabilities;
+	const char *const *name = registered->component->capabilities;
 	uint64_t mask = 0;
 
 	for (; name && *name; name++) {
@@ -42,7 +42,9 @@ static uint64_t wanted(const struct plan *plan)
 	uint64_t mask = 0;
 
 	vec_each (&plan->nodes, node)
-		mask |= declared(node);
+		mask |= declared(node->registered);
+	vec_each (&plan->waiting, node)
+		mask |= declared(node->registered);
 	return mask;
 }
 
@@ -142,7 +144,7 @@ int kept_settle(struct kept *k, struct error *err)
 int kept_check(const struct kept *k, const struct plan *plan, struct error *err)
 {
 	vec_each (&plan->nodes, node) {
-		uint64_t gone = declared(node) & k->held & ~k->mask;
+		uint64_t gone = declared(node->registered) & k->held & ~k->mask;
 
 		if (k->kernel_symbols)
 			gone &= ~PRIVILEGE(CAP_SYSLOG);

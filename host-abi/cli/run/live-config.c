@@ -61,6 +61,15 @@ static void follow_files(const struct live_config *live, const struct plan *plan
 			   "changes of the files of local.file are not followed: %s", err.text);
 }
 
+static void say_what_waits(const struct live_config *live, const struct plan *plan)
+{
+	if (plan->waiting.n)
+		log_printf(live->log, ANDIRON_LOG_INFO, RUN_LOG_NAME,
+			   "components that wait for a value: %zu, the first of them %s for one of "
+			   "%s",
+			   plan->waiting.n, plan->waiting.p[0].id, plan->waiting.p[0].waits_for);
+}
+
 int live_config_begin(struct live_config *live, struct plan **ret)
 {
 	struct error err = ERROR_NULL;
@@ -76,6 +85,7 @@ int live_config_begin(struct live_config *live, struct plan **ret)
 
 		log_change(live->log, manner.level, manner.format);
 		follow_files(live, *ret);
+		say_what_waits(live, *ret);
 	}
 	return r;
 }
@@ -129,8 +139,10 @@ static int change_graph(const struct live_config *live, struct config *config,
 	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
 	struct manner manner;
-	int r = make_plan(live, config, registry, &plan);
+	int r;
 
+	config->supplied = host_supplied(host);
+	r = make_plan(live, config, registry, &plan);
 	if (r < 0)
 		return r;
 	manner = manner_of(live, plan);
@@ -140,6 +152,7 @@ static int change_graph(const struct live_config *live, struct config *config,
 		return r;
 	}
 	follow_files(live, plan);
+	say_what_waits(live, plan);
 	log_change(live->log, manner.level, manner.format);
 	host_log_change(host, manner.level, manner.format);
 	return 0;

@@ -48,5 +48,6 @@ int live_config_reload(struct live_config *live, struct host *host);
 /* The same with the plugins that are known, if the files differ from what was tried last. */
 int live_config_follow(struct live_config *live, struct host *host);
 
-/* Makes a new plan of the texts that run, for files whose content is in it have changed. */
+/* Makes a new plan of the texts that run, for what is in it has changed: content of files, or
+ * values that components have supplied. */
 int live_config_refresh(struct live_config *live, struct host *host);

@@ -110,6 +110,15 @@ static int reload(void *context)
 			     : live_config_reload(&run->live, session_host(run->session));
 }
 
+/* A component has supplied a value. */
+static int refresh(void *context)
+{
+	struct run *run = context;
+
+	return run->stopping ? -ECANCELED
+			     : live_config_refresh(&run->live, session_host(run->session));
+}
+
 static void signalled(void *context, int number)
 {
 	struct run *run = context;
@@ -143,6 +152,7 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 		.log = &run->log,
 		.ledger_path = run->ledger,
 		.reload = reload,
+		.refresh = refresh,
 		.signal = signalled,
 		.context = run,
 	};

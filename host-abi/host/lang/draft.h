@@ -23,12 +23,15 @@ struct draft_node {
 	struct plan_node plan; /* args NULL: not bound, for an error */
 	const struct scope *scope;
 	const struct stmt *block;
-	bool borrowed; /* its arguments are another node's */
+	bool borrowed;         /* its arguments are another node's */
+	const char *waits_for; /* the component whose value it needs first, or NULL */
 };
 
 /* An edge that orders two nodes and carries nothing: who needs a service comes before it. It does
  * not get into the plan. */
 #define DRAFT_NEEDS 128u
+/* The same for who supplies a value before who names it. */
+#define DRAFT_VALUES 129u
 
 struct draft_edge {
 	struct plan_edge plan; /* kind 0: taken out again */
@@ -85,6 +88,9 @@ static inline uint32_t draft_flags(const struct draft *d, uint32_t node)
 /* The nodes' positions, producers before consumers, else as in the files; in the arena. NULL if
  * there is a circle, which is reported, or no memory. */
 uint32_t *draft_sort(struct draft *d);
+
+/* Takes out what waits for a value, and what names it (waiting.c). */
+void draft_set_aside(struct draft *d);
 
 /* Puts symbolizers and services in. `order` is of draft_sort. */
 void draft_complete(struct draft *d, const uint32_t *order);

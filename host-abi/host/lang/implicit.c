@@ -59,7 +59,7 @@ static uint32_t find_block(const struct draft *d)
 	uint32_t found = INDEX_NONE;
 
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
-		if (!(draft_flags(d, i) & ANDIRON_COMPONENT_SYMBOLIZER))
+		if (!(draft_flags(d, i) & ANDIRON_COMPONENT_SYMBOLIZER) || d->nodes.p[i].waits_for)
 			continue;
 		if (found != INDEX_NONE)
 			return INDEX_NONE;

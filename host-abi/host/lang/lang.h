@@ -18,18 +18,35 @@
 
 struct scope;
 struct custom;
+struct supplied;
+
+/* That a component names another's value. */
+struct value_use {
+	uint32_t node; /* whose value it is */
+	struct place place;
+};
+
+/* A value as this plan has it. */
+struct value_copy {
+	const struct andiron_value *of;
+	struct andiron_value value;
+};
 
 struct lang {
 	struct arena *arena;
 	struct diags *diags;
 	struct registry *registry;
-	struct names names; /* what a reference may name */
-	struct names lost;  /* blocks that stand in the files but were refused */
-	struct names customs;        /* instances of custom components … */
-	VEC(struct custom *) custom; /* … by their position */
-	const struct scope *scope;   /* of what is evaluated */
-	unsigned int depth;          /* of values that are evaluated within each other */
-	struct str storage; /* the agent's directory, absolute; or nothing */
+	struct names names;               /* what a reference may name */
+	struct names lost;                /* blocks that stand in the files but were refused */
+	struct names customs;             /* instances of custom components … */
+	VEC(struct custom *) custom;      /* … by their position */
+	const struct scope *scope;        /* of what is evaluated */
+	unsigned int depth;               /* of values that are evaluated within each other */
+	const struct supplied *supplied;  /* what components have sent; NULL: nothing */
+	VEC(struct value_copy) copies;    /* of it */
+	VEC(struct value_use) value_uses; /* in the order of evaluation */
+	const char *waits_for; /* whose value was named last though nobody has sent it, or NULL */
+	struct str storage;    /* the agent's directory, absolute; or nothing */
 	bool no_memory;
 };
 

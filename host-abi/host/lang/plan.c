@@ -213,6 +213,24 @@ static void add_uses(struct draft *d, uint32_t node, const struct binder *b)
 	}
 }
 
+/* Those whose values the node names come before it. */
+static void add_value_uses(struct draft *d, uint32_t node, size_t first)
+{
+	for (size_t i = first; i < d->l.value_uses.n; i++) {
+		struct value_use use = d->l.value_uses.p[i];
+		struct draft_edge edge = {
+			.plan = {.from = use.node, .to = node, .kind = DRAFT_VALUES},
+			.place = use.place,
+		};
+
+		if (use.node == node)
+			lang_error(&d->l, use.place, NULL, "%s refers to itself",
+				   d->nodes.p[node].plan.id);
+		else
+			draft_connect(d, edge);
+	}
+}
+
 static void bind_node(struct draft *d, uint32_t at)
 {
 	struct draft_node *node = &d->nodes.p[at];
@@ -221,12 +239,16 @@ static void bind_node(struct draft *d, uint32_t at)
 	struct bind_owner owner = {c->name, node->plan.place,
 				   c->flags & ANDIRON_COMPONENT_SYMBOLIZER};
 	struct binder b = {.l = &d->l, .id = node->plan.id};
+	size_t first_value = d->l.value_uses.n;
 
 	d->l.scope = node->scope;
+	d->l.waits_for = NULL;
 	if (args && !node->block->broken &&
 	    bind_body(&b, c->options, node->block->body, &owner, args))
 		node->plan.args = args;
+	node->waits_for = node->plan.args ? NULL : d->l.waits_for;
 	add_uses(d, at, &b);
+	add_value_uses(d, at, first_value);
 	binder_free(&b);
 }
 
@@ -267,16 +289,27 @@ static void check_connected(struct draft *d)
 	}
 }
 
+static void finish_node(struct draft *d, struct plan *plan, const struct draft_node *node)
+{
+	struct plan_waiting waiting = {node->plan.id, node->waits_for, node->plan.registered};
+
+	if (node->waits_for)
+		d->l.no_memory |= !vec_push(&plan->waiting, waiting);
+	else
+		d->l.no_memory |= !vec_push(&plan->nodes, node->plan);
+}
+
 /* The plan in its order. */
 static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 {
-	uint32_t *at = lang_array(&d->l, uint32_t, d->nodes.n);
+	uint32_t *at = lang_array(&d->l, uint32_t, d->nodes.n), n = 0;
 
 	if (!at)
 		return;
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
-		at[order[i]] = i;
-		d->l.no_memory |= !vec_push(&plan->nodes, d->nodes.p[order[i]].plan);
+		at[order[i]] = n;
+		n += !d->nodes.p[order[i]].waits_for;
+		finish_node(d, plan, &d->nodes.p[order[i]]);
 	}
 	vec_each (&d->edges, e) {
 		struct plan_edge edge = e->plan;
@@ -289,6 +322,8 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		d->l.no_memory |= !vec_push(&plan->edges, edge);
 	}
 	vec_each (&d->literals, l) {
+		if (d->nodes.p[l->to].waits_for)
+			continue;
 		l->to = at[l->to];
 		d->l.no_memory |= !vec_push(&plan->literals, *l);
 	}
@@ -343,6 +378,7 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 		order = draft_sort(d);
 	d->l.scope = &top;
 	if (order && is_good(d, errors_before)) {
+		draft_set_aside(d);
 		draft_complete(d, order);
 		order = draft_sort(d);
 	}
@@ -355,6 +391,12 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 int plan_build(const struct source *sources, size_t n_sources, struct registry *registry,
 	       struct diags *diags, struct plan **ret)
 {
+	return plan_build_with(sources, n_sources, registry, NULL, diags, ret);
+}
+
+int plan_build_with(const struct source *sources, size_t n_sources, struct registry *registry,
+		    const struct supplied *supplied, struct diags *diags, struct plan **ret)
+{
 	struct plan *plan = calloc(1, sizeof(*plan));
 	struct draft d = {.sources = sources, .n_sources = n_sources};
 	size_t errors_before = diags->n_errors;
@@ -364,6 +406,7 @@ int plan_build(const struct source *sources, size_t n_sources, struct registry *
 	d.l.arena = &plan->arena;
 	d.l.diags = diags;
 	d.l.registry = registry;
+	d.l.supplied = supplied;
 	build(&d, plan, errors_before);
 	/* What a mistake is quoted with may be anything, secrets of any component among it. */
 	if (diags->n_errors > errors_before)
@@ -379,6 +422,8 @@ int plan_build(const struct source *sources, size_t n_sources, struct registry *
 	vec_free(&d.l.custom);
 	names_free(&d.l.customs);
 	names_free(&d.l.lost);
+	vec_free(&d.l.copies);
+	vec_free(&d.l.value_uses);
 	if (!d.l.no_memory && diags->n_errors == errors_before) {
 		*ret = plan;
 		return 0;
@@ -396,6 +441,7 @@ void plan_free(struct plan *plan)
 	vec_free(&plan->edges);
 	vec_free(&plan->literals);
 	vec_free(&plan->files);
+	vec_free(&plan->waiting);
 	arena_free(&plan->arena);
 	free(plan);
 }

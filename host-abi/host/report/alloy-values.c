@@ -6,7 +6,8 @@
 #include "abi/value.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "host/graph/instance.h"
+#include "host/lang/supplied.h"
+#include "host/state.h"
 
 #include <math.h>
 #include <string.h>
@@ -235,9 +236,25 @@ static void put_targets(struct buf *out, struct export *e)
 	buf_str_append(out, STR("]}}"));
 }
 
+/* What it has supplied last. */
+static void put_supplied(struct buf *out, const struct instance *i, const char *name)
+{
+	const struct andiron_value *value = supplied_get(i->host->supplied, i->name, name);
+
+	if (!value)
+		return;
+	put_name(out, str_of(name), "attr");
+	buf_str_append(out, STR(",\"value\":"));
+	put_value(out, value, 0);
+	buf_putc(out, '}');
+}
+
 void alloy_put_exports(struct buf *out, struct instance *i)
 {
 	buf_putc(out, '[');
+	for (uint64_t n = 0; n < i->component->n_exports; n++)
+		if (i->component->exports[n].type == ANDIRON_EXPORT_VALUE)
+			put_supplied(out, i, i->component->exports[n].name);
 	for (size_t n = 0; n < i->n_exports; n++)
 		if (i->exports[n].table)
 			put_targets(out, &i->exports[n]);

@@ -16,6 +16,6 @@ struct instance;
 void alloy_put_body(struct buf *out, const struct andiron_value *map,
 		    const struct andiron_options *options);
 
-/* What an instance exports: its lists of targets, those of whose rows a copy is kept, and that it
- * receives. [loop] */
+/* What an instance exports: values that it has supplied, its lists of targets, those of whose rows
+ * a copy is kept, and that it receives. [loop] */
 void alloy_put_exports(struct buf *out, struct instance *i);

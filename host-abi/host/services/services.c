@@ -12,6 +12,7 @@
 #include "host/services/reload-request.h"
 #include "host/services/sandboxed-worker.h"
 #include "host/services/callbacks.h"
+#include "host/services/values.h"
 #include "host/state.h"
 
 #include <andiron/status.h>
@@ -335,6 +336,10 @@ static bool own_extension(struct host *host, const char *id, struct andiron_exte
 	}
 	if (strcmp(id, ANDIRON_SUBPROCESS_ID) == 0 && host->options.worker) {
 		*ret = (struct andiron_extension){&sandboxed_worker, NULL};
+		return true;
+	}
+	if (strcmp(id, ANDIRON_VALUES_ID) == 0 && host->options.refresh) {
+		*ret = (struct andiron_extension){&values_service, host};
 		return true;
 	}
 	if (strcmp(id, ANDIRON_STATUS_ID) == 0) {

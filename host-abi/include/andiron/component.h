@@ -18,10 +18,12 @@ extern "C" {
 #endif
 
 /* What may be referenced: `discovery.process.all.targets`. A CAPSULE is a name for something that
- * only options made for it can take; nothing flows. Frozen. */
+ * only options made for it can take; nothing flows. A VALUE is what the component has sent last
+ * (andiron/values.h): other components' arguments are made of it. Frozen. */
 #define ANDIRON_EXPORT_TARGETS  1u
 #define ANDIRON_EXPORT_RECEIVER 2u
 #define ANDIRON_EXPORT_CAPSULE  3u
+#define ANDIRON_EXPORT_VALUE    4u
 
 struct andiron_export {
 	const char *name;

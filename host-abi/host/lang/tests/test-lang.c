@@ -169,6 +169,7 @@ static const struct andiron_export output_export[] = {{"output", ANDIRON_EXPORT_
 						      {"rules", ANDIRON_EXPORT_CAPSULE, 0, ""}};
 static const struct andiron_export receiver_export[] = {
 	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""}};
+static const struct andiron_export value_export[] = {{"data", ANDIRON_EXPORT_VALUE, 0, ""}};
 static const struct andiron_export both_exports[] = {{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""},
 						     {"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
 
@@ -226,6 +227,7 @@ static const struct andiron_component components[] = {
 	COMPONENT("test.spool", &spooling),
 	COMPONENT("test.single", &no_options, .flags = ANDIRON_COMPONENT_NO_LABEL,
 		  EXPORTS(targets_export)),
+	COMPONENT("test.value", &any, EXPORTS(value_export)),
 	COMPONENT("test.wanting", &any, EXPORTS(targets_export),
 		  .wants = (const char *const[]){"andiron.ev", "andiron.moon", NULL}),
 	/* Last, so that it can be left out. */
@@ -339,6 +341,8 @@ char *diags_text(const struct diags *d, bool colour)
 
 static void print_plan(const struct plan *plan, FILE *out)
 {
+	vec_each (&plan->waiting, node)
+		fprintf(out, "%s waits for %s\n", node->id, node->waits_for);
 	vec_each (&plan->nodes, node) {
 		fprintf(out, "node %s%s: ", node->id, node->implicit ? " implicit" : "");
 		value_print(node->args, out);
@@ -363,7 +367,7 @@ char *plan_text_of(const struct source *sources, size_t n, struct registry *regi
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	int r = plan_build(sources, n, registry, &diags, &plan);
+	int r = plan_build_with(sources, n, registry, registry->supplied, &diags, &plan);
 
 	diags_print(&diags, out, false);
 	if (r == 0 && (plan->log_level || plan->log_format))

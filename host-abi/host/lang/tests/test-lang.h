@@ -7,9 +7,11 @@
 
 #include "testing/test.h"
 
-/* What the tests find; `no_symbolizer` hides profile.symbolize. */
+/* What the tests find; `no_symbolizer` hides profile.symbolize. What components have supplied comes
+ * with it. */
 struct registry {
 	bool no_symbolizer;
+	const struct supplied *supplied;
 };
 
 /* What plan_build says about one source named "f": findings, then the plan:
@@ -17,6 +19,7 @@ struct registry {
  *     node ID [implicit]: ARGUMENTS     * behind a default, ? behind a secret
  *     edge FROM.EXPORT → TO.PORT #ORDER
  *     literal → TO.PORT #ORDER: VALUE
+ *     ID waits for ID
  *
  * To be freed. */
 char *plan_text(struct str source);

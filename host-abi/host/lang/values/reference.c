@@ -3,6 +3,7 @@
  * A component comes before a function of the library that has its name. */
 #include "host/lang/values/eval.h"
 #include "host/lang/values/scope.h"
+#include "host/lang/supplied.h"
 
 #include "base/check.h"
 
@@ -91,6 +92,51 @@ static const char *exports_hint(struct lang *l, const struct andiron_component *
 			    c->exports[0].name);
 }
 
+/* The plan's own copy of what was supplied; made once. */
+static const struct andiron_value *copy_of(struct lang *l, const struct andiron_value *value)
+{
+	struct value_copy copy = {.of = value};
+
+	vec_each (&l->copies, known)
+		if (known->of == value)
+			return &known->value;
+	if (supplied_copy(l->arena, value, &copy.value) < 0 || !vec_push(&l->copies, copy)) {
+		l->no_memory = true;
+		return NULL;
+	}
+	return &l->copies.p[l->copies.n - 1].value;
+}
+
+/* What component `node` has sent as its export, or a member of it: "data.password". False also
+ * where nothing was sent yet. */
+static bool refer_to_value(struct lang *l, const struct expr *e, uint32_t node,
+			   const char *export_name, struct str member, struct andiron_value *ret)
+{
+	const char *id = l->names.list.p[node].id;
+	const struct andiron_value *value = supplied_get(l->supplied, id, export_name);
+
+	if (!vec_push(&l->value_uses, ((struct value_use){node, e->place})))
+		l->no_memory = true;
+	if (!value) {
+		l->waits_for = id;
+		return false;
+	}
+	value = copy_of(l, value);
+	if (value && member.n) {
+		value = value->kind == ANDIRON_VALUE_MAP ? eval_member(value, member) : NULL;
+		if (!value)
+			lang_error(l, e->place, NULL, "%s.%s has no member %.*s", id, export_name,
+				   STR_FMT(str_first(member, 200)));
+	}
+	if (!value)
+		return false;
+	*ret = *value;
+	ret->file = e->place.source ? e->place.source->name : NULL;
+	ret->line = e->place.line;
+	ret->column = e->place.column;
+	return true;
+}
+
 /* `rest`: what follows the id, with its dot, or nothing. */
 static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct str rest,
 		  struct andiron_value *ret)
@@ -103,6 +149,8 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 	for (uint64_t i = 0; i < c->n_exports && i < 1u << EXPORT_BITS; i++) {
 		if (!str_is(export_name, c->exports[i].name))
 			continue;
+		if (c->exports[i].type == ANDIRON_EXPORT_VALUE)
+			return refer_to_value(l, e, node, c->exports[i].name, deeper, ret);
 		if (deeper.n) {
 			lang_error(
 				l, e->place, NULL,

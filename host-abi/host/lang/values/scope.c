@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-enum { UNKNOWN, OPEN, KNOWN, FAILED };
+enum { UNKNOWN, OPEN, KNOWN, FAILED, WAITING };
 
 struct binding *binding_find(struct binding *all, size_t n, struct str name)
 {
@@ -21,13 +21,16 @@ bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 		   struct andiron_value *ret)
 {
 	const struct scope *scope = l->scope;
+	const char *waits_for = l->waits_for;
 	bool good;
 
 	if (!b->expr || b->state == KNOWN) {
 		*ret = b->value;
 		return true;
 	}
-	if (b->state == FAILED)
+	if (b->state == WAITING)
+		l->waits_for = b->waits_for;
+	if (b->state == FAILED || b->state == WAITING)
 		return false;
 	if (b->state == OPEN) {
 		lang_error(l, e->place, NULL, "the value of %.*s needs itself",
@@ -39,12 +42,16 @@ bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 		return false;
 	}
 	b->state = OPEN;
+	l->waits_for = NULL;
 	l->scope = b->scope;
 	l->depth += b->expr->depth;
 	good = eval(l, b->expr, &b->value) && (!b->file || file_content(l, b, b->expr));
 	l->depth -= b->expr->depth;
 	l->scope = scope;
-	b->state = good ? KNOWN : FAILED;
+	b->state = good ? KNOWN : l->waits_for ? WAITING : FAILED;
+	b->waits_for = l->waits_for;
+	if (good)
+		l->waits_for = waits_for;
 	*ret = b->value;
 	return good;
 }
@@ -70,8 +77,7 @@ static bool find_binding(const struct scope *scope, struct str path, struct mean
 	return ret->binding;
 }
 
-static bool find_id(struct lang *l, const struct scope *scope, struct str path,
-		    struct meaning *ret)
+static bool find_id(struct lang *l, const struct scope *scope, struct str path, struct meaning *ret)
 {
 	struct str id = path;
 

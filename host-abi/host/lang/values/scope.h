@@ -28,6 +28,7 @@ struct binding {
 	const struct stmt *file; /* a local.file: the value is the content of what `expr` names */
 	const char *path;        /* of that file, and its hash, when it was read */
 	uint64_t hash;
+	const char *waits_for; /* the component whose value it needs first */
 	uint8_t state;
 };
 
@@ -36,7 +37,7 @@ struct binding {
 struct space {
 	const struct space *around;
 	const char *folder; /* of the module's file; NULL: of the expression's file */
-	bool seen; /* what it declares has been looked for */
+	bool seen;          /* what it declares has been looked for */
 	struct declaration *declarations;
 	struct import *imports;
 };

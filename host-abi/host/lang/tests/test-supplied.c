@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that components supply: where they may stand, and what waits for them. */
+#include "host/lang/tests/test-lang.h"
+#include "host/lang/supplied.h"
+
+#include <errno.h>
+
+#define VALUE(name) "test.value \"" name "\" {}\n"
+#define ANY(value)  "test.any \"a\" {\n  value = " value "\n}\n"
+
+static struct andiron_value text(const char *s, uint32_t flags)
+{
+	return (struct andiron_value){
+		.kind = ANDIRON_VALUE_STRING, .flags = flags, .string = {s, strlen(s)}};
+}
+
+/* test.value.v has {key = "k", word = a secret}. */
+static struct supplied *supply(void)
+{
+	struct supplied *s = supplied_new();
+	const struct andiron_value items[] = {text("k", 0), text("w", ANDIRON_VALUE_SECRET)};
+	const struct andiron_str keys[] = {{"key", 3}, {"word", 4}};
+	const struct andiron_value map = {
+		.kind = ANDIRON_VALUE_MAP, .keys = keys, .items = items, .n_items = 2};
+
+	expect(s);
+	expect_eq(supplied_set(s, "test.value.v", "data", &map), 1);
+	return s;
+}
+
+static void expect_supplied(const char *source, const char *expected)
+{
+	struct supplied *s = supply();
+	struct registry registry = {.supplied = s};
+	char *got = plan_text_of(&(struct source){"f", str_of(source)}, 1, &registry);
+
+	expect_str(str_of(got), expected);
+	free(got);
+	supplied_free(s);
+}
+
+/* A value stands wherever others do, whole or by a member; what is secret stays so. */
+TEST(a_value_is_a_value)
+{
+	expect_supplied(VALUE("v") ANY("[test.value.v.data, test.value.v.data.key]"),
+			"node test.value.v: {}\n"
+			"node test.any.a: {value=[{key=\"k\" word=\"w\"?} \"k\"]}\n");
+	expect_supplied(VALUE("v") ANY("test.value.v.data[\"word\"] + \"!\""),
+			"node test.value.v: {}\nnode test.any.a: {value=\"w!\"?}\n");
+	expect_supplied(VALUE("v") ANY("test.value.v.data[\"none\"]"),
+			"node test.value.v: {}\nnode test.any.a: {value=false}\n");
+	expect_supplied(VALUE("v") ANY("test.value.v.data.none"),
+			"f:3:11: error: test.value.v.data has no member none\n"
+			"    3 |   value = test.value.v.data.none\n"
+			"      |           ^~~~~~~~~~~~~~~~~~~~~~\n");
+	expect_supplied("declare \"d\" {\n  argument \"x\" {}\n  test.any \"a\" {\n"
+			"    value = argument.x.value\n  }\n  test.any \"b\" {\n"
+			"    value = argument.x.value\n  }\n}\n"
+			"d \"one\" { x = test.value.v.data.key }\n" VALUE("v"),
+			"node d.one/test.any.a: {value=\"k\"}\n"
+			"node d.one/test.any.b: {value=\"k\"}\nnode test.value.v: {}\n");
+}
+
+/* Who names what is not there waits, and who names that one; who is named by it does not. What is
+ * wrong is told all the same. */
+TEST(what_is_not_there_is_waited_for)
+{
+	expect_plan(VALUE("v") ANY("test.value.v.data"),
+		    "test.any.a waits for test.value.v\nnode test.value.v: {}\n");
+	expect_plan(VALUE("v")
+			    VALUE("u") "test.value \"w\" {\n  value = test.value.u.data\n}\n" ANY(
+				    "test.value.w.data"),
+		    "test.value.w waits for test.value.u\ntest.any.a waits for test.value.w\n"
+		    "node test.value.v: {}\nnode test.value.u: {}\n");
+	expect_plan("pyroscope.ebpf \"e\" {\n  forward_to = [pyroscope.relabel.r.receiver]\n"
+		    "  targets = []\n}\n"
+		    "pyroscope.relabel \"r\" { forward_to = [raw.write.w.receiver, "
+		    "pyroscope.write.p.receiver] }\n"
+		    "raw.write \"w\" {}\n"
+		    "pyroscope.write \"p\" { external_labels = { a = test.value.v.data } }\n" VALUE(
+			    "v"),
+		    "pyroscope.ebpf.e waits for test.value.v\n"
+		    "pyroscope.relabel.r waits for test.value.v\n"
+		    "pyroscope.write.p waits for test.value.v\n"
+		    "node raw.write.w: {}\nnode test.value.v: {}\n");
+	expect_plan("declare \"d\" {\n  argument \"x\" {}\n  test.any \"a\" {\n"
+		    "    value = argument.x.value\n  }\n  test.any \"b\" {\n"
+		    "    value = argument.x.value\n  }\n}\n"
+		    "d \"one\" { x = test.value.v.data }\n" VALUE("v"),
+		    "d.one/test.any.a waits for test.value.v\n"
+		    "d.one/test.any.b waits for test.value.v\nnode test.value.v: {}\n");
+	expect_plan(VALUE("v") "test.count \"c\" {\n  text = test.value.v.data\n  n = -1\n}\n",
+		    "f:4:7: error: n must be a whole number from 0 to 18446744073709551615, not a "
+		    "number\n"
+		    "    4 |   n = -1\n"
+		    "      |       ^~\n");
+}
+
+/* Nobody waits for himself, alone or in a circle. */
+TEST(circles_are_refused)
+{
+	expect_plan("test.value \"a\" {\n  value = test.value.a.data\n}\n",
+		    "f:2:11: error: test.value.a refers to itself\n"
+		    "    2 |   value = test.value.a.data\n"
+		    "      |           ^~~~~~~~~~~~~~~~~\n");
+	expect_plan("test.value \"a\" {\n  value = test.value.b.data\n}\n"
+		    "test.value \"b\" {\n  value = test.value.a.data\n}\n",
+		    "f:2:11: error: these components feed each other in a circle: test.value.a → "
+		    "test.value.b → test.value.a\n"
+		    "    2 |   value = test.value.b.data\n"
+		    "      |           ^~~~~~~~~~~~~~~~~\n"
+		    "  test.value.a → test.value.b at f:5:11\n"
+		    "  test.value.b → test.value.a at f:2:11\n");
+}
+
+/* What is sent again changes nothing; what is no text, or too much, is refused and changes nothing;
+ * who is gone is forgotten. */
+TEST(the_store)
+{
+	static char big[SUPPLIED_MAX_BYTES + 2];
+	struct supplied *s = supply();
+	struct andiron_value v = text("x", 0), secret = text("x", ANDIRON_VALUE_SECRET);
+	struct andiron_value bad = text("\xff", 0), number = {.kind = ANDIRON_VALUE_INT}, long_one;
+	struct plan plan = {0};
+	struct plan_node node = {.id = "b"};
+
+	memset(big, 'x', sizeof(big) - 1);
+	long_one = text(big, 0);
+	expect_eq(supplied_set(s, "b", "data", &v), 1);
+	expect_eq(supplied_set(s, "b", "data", &v), 0);
+	expect_eq(supplied_set(s, "b", "data", &secret), 1);
+	expect_eq(supplied_set(s, "b", "data", &bad), -EINVAL);
+	expect_eq(supplied_set(s, "b", "data", &number), -EINVAL);
+	expect_eq(supplied_set(s, "b", "data", &long_one), -EINVAL);
+	expect_eq(supplied_get(s, "b", "data")->flags, ANDIRON_VALUE_SECRET);
+	expect(!supplied_get(s, "b", "other") && !supplied_get(NULL, "b", "data"));
+	expect(vec_push(&plan.nodes, node));
+	supplied_prune(s, &plan);
+	expect(supplied_get(s, "b", "data") && !supplied_get(s, "test.value.v", "data"));
+	vec_free(&plan.nodes);
+	supplied_free(s);
+}
+
+static const char sparse[] =
+	VALUE("v") VALUE("u") ANY("[test.value.v.data, test.value.v.data]")
+	"test.any \"b\" {\n  value = test.value.u.data\n}\n";
+
+static int build(void *context)
+{
+	const struct andiron_value v = text("x", 0);
+	struct supplied *s = supplied_new();
+	struct registry registry = {.supplied = s};
+	struct source source = {"f", str_of(sparse)};
+	struct diags diags = {0};
+	struct plan *plan = NULL;
+	int r = s ? supplied_set(s, "test.value.v", "data", &v) : -ENOMEM;
+
+	if (r == 1)
+		r = plan_build_with(&source, 1, &registry, s, &diags, &plan);
+	plan_free(plan);
+	diags_free(&diags);
+	supplied_free(s);
+	return r;
+}
+
+/* Every allocation may fail. */
+TEST(values_survive_out_of_memory)
+{
+	test_each_failing_allocation(build, NULL);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in values.h. A change is made by a timer, so between the calls of the loop: it may
+ * update, stop and destroy whoever has sent the value. */
+#include "host/services/values.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "host/lang/supplied.h"
+#include "host/state.h"
+
+#include <errno.h>
+
+#define GATHER_NS (10 * NS_PER_MSEC)
+#define BUSY_NS   (100 * NS_PER_MSEC)
+#define AGAIN_NS  (10 * NS_PER_SEC)
+
+DEFINE_CLEANUP(struct instance *, instance_unref);
+
+static void refresh(struct loop_timer *timer)
+{
+	struct host *host = container_of(timer, struct host, refresh);
+	int r;
+
+	if (!host->running || atomic_load(&host->n_stops) > 0)
+		return;
+	if (host->reloading) {
+		loop_timer_set(&host->loop, timer, clock_mono() + BUSY_NS);
+		return;
+	}
+	r = host->options.refresh(host->options.context);
+	if (r == -EBUSY || r == -ETIMEDOUT)
+		loop_timer_set(&host->loop, timer, clock_mono() + AGAIN_NS);
+}
+
+int values_init(struct host *host)
+{
+	int r = loop_timer_init(&host->loop, &host->refresh, refresh);
+
+	if (r < 0)
+		return r;
+	host->supplied = supplied_new();
+	if (host->supplied)
+		return 0;
+	loop_timer_fini(&host->loop, &host->refresh);
+	return -ENOMEM;
+}
+
+void values_fini(struct host *host)
+{
+	if (host->supplied)
+		loop_timer_fini(&host->loop, &host->refresh);
+	supplied_free(host->supplied);
+	host->supplied = NULL;
+}
+
+const struct supplied *host_supplied(const struct host *host)
+{
+	return host->supplied;
+}
+
+static bool supplies(const struct andiron_component *c, const char *export_name)
+{
+	for (uint64_t i = 0; i < c->n_exports; i++)
+		if (c->exports[i].type == ANDIRON_EXPORT_VALUE &&
+		    strcmp(c->exports[i].name, export_name) == 0)
+			return true;
+	return false;
+}
+
+static int32_t send(void *self, uint64_t instance, const char *export_name,
+		    const struct andiron_value *value)
+{
+	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
+	struct host *host = self;
+	int r;
+
+	if (!i || i->host != host || !export_name || !value || !supplies(i->component, export_name))
+		return -EINVAL;
+	if (i->retiring) /* another has its name */
+		return 0;
+	r = supplied_set(host->supplied, i->name, export_name, value);
+	if (r == 1)
+		loop_timer_set(&host->loop, &host->refresh, clock_mono() + GATHER_NS);
+	return r < 0 ? r : 0;
+}
+
+const struct andiron_values values_service = {
+	.size = sizeof(values_service),
+	.send = send,
+};

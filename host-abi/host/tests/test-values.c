@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that a component supplies while it runs. */
+#include "host/lang/supplied.h"
+#include "host/tests/test-support.h"
+
+#include <andiron/values.h>
+#include <errno.h>
+
+struct scene {
+	struct host *host;
+	struct probe a;
+	struct andiron_component component; /* a producer that has a value, too */
+	struct andiron_extension values;
+	atomic_int n_refreshes;
+	int answer;
+};
+
+static const struct andiron_export exports[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""},
+						{"content", ANDIRON_EXPORT_VALUE, 0, ""}};
+
+static int32_t send(const struct scene *s, const char *name, const char *text)
+{
+	const struct andiron_values *table = s->values.table;
+	const struct andiron_value value = {.kind = ANDIRON_VALUE_STRING,
+					    .string = {text, strlen(text)}};
+
+	return table->send(s->values.self, s->a.instance, name, &value);
+}
+
+static int refresh(void *context)
+{
+	struct scene *s = context;
+
+	atomic_fetch_add(&s->n_refreshes, 1);
+	return s->answer;
+}
+
+static void open_scene(struct scene *s, int (*refresh_fn)(void *context),
+		       void (*live)(void *context, const char *failed))
+{
+	struct plan *plan = test_plan();
+
+	s->component = test_producer;
+	s->component.exports = exports;
+	s->component.n_exports = 2;
+	test_node(plan, "a", &s->component, &s->a);
+	s->host =
+		test_host((struct host_options){.refresh = refresh_fn, .live = live, .context = s});
+	expect_eq(host_load(s->host, plan, NULL), 0);
+}
+
+/* Values that come together change the graph once; the same again, and what is no value, not at
+ * all. */
+static void send_some(void *context, const char *failed)
+{
+	struct scene *s = context;
+
+	expect_eq(s->a.host->extension(s->a.instance, ANDIRON_VALUES_ID, &s->values), 0);
+	expect_eq(send(s, "content", "x"), 0);
+	expect_eq(send(s, "content", "y"), 0);
+	expect_eq(send(s, "targets", "y"), -EINVAL);
+	expect_eq(send(s, "none", "y"), -EINVAL);
+	expect_eq(send(s, "content", "\xff"), -EINVAL);
+	test_until(s->host, &s->n_refreshes, 1);
+	expect_eq(send(s, "content", "y"), 0);
+	expect_str(str_of(supplied_get(host_supplied(s->host), "a", "content")->string.ptr), "y");
+	s->answer = -EINVAL; /* what is refused is not tried again */
+	expect_eq(send(s, "content", "z"), 0);
+	test_until(s->host, &s->n_refreshes, 2);
+	host_stop(s->host);
+}
+
+TEST(a_value_changes_the_graph)
+{
+	struct scene s = {0};
+
+	open_scene(&s, refresh, send_some);
+	test_run(s.host, 0);
+	expect_eq(s.n_refreshes, 2);
+	host_free(s.host);
+}
+
+/* A value of a component that is gone is forgotten. */
+TEST(who_is_gone_has_no_value)
+{
+	struct scene s = {0};
+	struct probe b = {0};
+	struct plan *plan = test_plan();
+
+	open_scene(&s, refresh, NULL);
+	expect_eq(s.a.host->extension(s.a.instance, ANDIRON_VALUES_ID, &s.values), 0);
+	expect_eq(send(&s, "content", "x"), 0);
+	expect(supplied_get(host_supplied(s.host), "a", "content"));
+	test_node(plan, "b", &test_producer, &b);
+	expect_eq(host_reload(s.host, plan, NULL), 0);
+	expect(!supplied_get(host_supplied(s.host), "a", "content"));
+	host_free(s.host);
+}
+
+/* Where nobody makes a plan again nobody takes values, and a plan that waits for one is refused. */
+TEST(where_nobody_waits_that_is_said)
+{
+	struct scene s = {0};
+	struct plan *plan = test_plan();
+	struct error err = ERROR_NULL;
+
+	open_scene(&s, NULL, NULL);
+	expect_eq(s.a.host->extension(s.a.instance, ANDIRON_VALUES_ID, &s.values), -ENOENT);
+	expect(vec_push(&plan->waiting, ((struct plan_waiting){"w", "v", NULL})));
+	expect_eq(host_reload(s.host, plan, &err), -EOPNOTSUPP);
+	expect(strstr(err.text, "w needs a value that v supplies"));
+	host_free(s.host);
+}
