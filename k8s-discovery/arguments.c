@@ -201,14 +201,20 @@ static void check_pods_only(const struct reporter *r, const struct andiron_value
 			       "this has a meaning for the role pod only");
 }
 
+void arguments_check_server(const struct andiron_host *host, const struct andiron_value *args,
+			    struct andiron_report *report)
+{
+	check_server(&(struct reporter){host, report}, args);
+	client_check(host, args, report);
+}
+
 int32_t arguments_check(const struct andiron_host *host, const struct andiron_value *args,
 			struct andiron_report *report)
 {
 	struct reporter r = {host, report};
 
-	check_server(&r, args);
+	arguments_check_server(host, args, report);
 	check_selectors(&r, args);
 	check_pods_only(&r, args);
-	client_check(host, args, report);
 	return 0;
 }

@@ -8,3 +8,8 @@
  * verb `validate` (andiron/component.h). */
 int32_t arguments_check(const struct andiron_host *host, const struct andiron_value *args,
 			struct andiron_report *report);
+
+/* The findings about how the server is reached: api_server, kubeconfig_file, and the HTTP client's
+ * arguments. */
+void arguments_check_server(const struct andiron_host *host, const struct andiron_value *args,
+			    struct andiron_report *report);

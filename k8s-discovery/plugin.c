@@ -1,74 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-kubernetes.so: discovery.kubernetes. Its options, which are Alloy's and a few of ours,
- * and its metrics; discovery.c runs it. */
+/* andiron-kubernetes.so: discovery.kubernetes, which discovery.c runs, remote.kubernetes.secret and
+ * remote.kubernetes.configmap, which remote.c runs. */
 #include "abi/metrics.h"
-#include "client/options.h"
 #include "k8s-discovery/arguments.h"
 #include "k8s-discovery/discovery.h"
+#include "k8s-discovery/options.h"
+#include "k8s-discovery/remote.h"
 
 #include <andiron/plugin.h>
-
-static const struct andiron_option namespaces[] = {
-	OPTION(STRINGS, "names", NULL, "Namespaces to look into; all where the list is empty."),
-	OPTION(BOOL, "own_namespace", "false",
-	       "Whether the namespace that this pod runs in is added."),
-};
-static const struct andiron_options namespaces_table = ANDIRON_OPTIONS(namespaces);
-
-static const char *const roles[] = {"node",          "pod",     "service", "endpoints",
-				    "endpointslice", "ingress", NULL};
-
-static const struct andiron_option selectors[] = {
-	OPTION(STRING, "role", NULL, "What the selectors apply to.",
-	       .flags = ANDIRON_OPTION_REQUIRED, .choices = roles),
-	OPTION(STRING, "label", NULL, "Label selector, as kubectl --selector takes it."),
-	OPTION(STRING, "field", NULL, "Field selector, as kubectl --field-selector takes it."),
-};
-static const struct andiron_options selectors_table = ANDIRON_OPTIONS(selectors);
-
-static const struct andiron_option attach[] = {
-	OPTION(BOOL, "node", "false",
-	       "Whether targets of the roles pod, endpoints and endpointslice carry the labels of "
-	       "their node; nodes are watched for it."),
-	OPTION(BOOL, "namespace", "false",
-	       "Whether targets carry the labels of their namespace; namespaces are watched for "
-	       "it."),
-};
-static const struct andiron_options attach_table = ANDIRON_OPTIONS(attach);
-
-static const char *const scopes[] = {"node", "cluster", NULL};
-
-static const struct andiron_option options[] = {
-	OPTION(STRING, "role", NULL, "What to discover.", .flags = ANDIRON_OPTION_REQUIRED,
-	       .choices = roles),
-	OPTION(STRING, "api_server", NULL,
-	       "URL of the API server; that of the cluster we run in where it is absent."),
-	OPTION(STRING, "kubeconfig_file", NULL,
-	       "kubeconfig file whose current context says how to reach the API server, instead "
-	       "of api_server and the HTTP client arguments."),
-	OPTION(STRING, "scope", NULL,
-	       "Whether pods of this node are watched or those of the whole cluster. Without it, "
-	       "those of the node that the environment variable NODE_NAME names, and of the "
-	       "cluster where there is none.",
-	       .choices = scopes),
-	OPTION(BOOL, "ephemeral_containers", "false",
-	       "Whether ephemeral containers are targets, too. Targets then carry "
-	       "__meta_kubernetes_pod_container_kind: container, init, sidecar or ephemeral."),
-	OPTION(BOOL, "pods_without_ip", "false",
-	       "Whether pods without an address are targets, without an __address__. Targets then "
-	       "carry __meta_kubernetes_pod_container_kind."),
-	OPTION(STRINGS, "annotations", NULL,
-	       "The annotations that targets carry, by name; all where it is absent. What no rule "
-	       "reads costs memory: see andiron_kubernetes_annotation_bytes."),
-	OPTION(BLOCK, "namespaces", NULL, "Which namespaces to look into.",
-	       .block = &namespaces_table),
-	OPTION(BLOCK, "selectors", NULL, "Which objects the API server is asked for.",
-	       .flags = ANDIRON_OPTION_REPEATED, .block = &selectors_table),
-	OPTION(BLOCK, "attach_metadata", NULL, "What else a target should carry.",
-	       .block = &attach_table),
-	CLIENT_OPTIONS,
-};
-static const struct andiron_options kubernetes_options = ANDIRON_OPTIONS(options);
 
 /* One series per kind that is watched, and per event where it has several. */
 static void add_kinds(const struct andiron_metric_sink *sink, const struct discovery_counts *c)
@@ -155,4 +94,55 @@ static const struct andiron_component kubernetes = {
 	.resend = discovery_resend,
 };
 
-ANDIRON_PLUGIN("kubernetes", ANDIRON_VERSION, "Apache-2.0", &kubernetes);
+static void remote_metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	static const struct abi_metric_row rows[] = {
+		{"andiron_remote_polls_total", ABI_COUNTER(struct client_poll_counts, polls),
+		 "Requests for a value that have ended."},
+		{"andiron_remote_failures_total", ABI_COUNTER(struct client_poll_counts, failures),
+		 "Requests for a value that gave none."},
+	};
+	struct client_poll_counts c = remote_counts(self);
+
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &c);
+}
+
+static const struct andiron_export data[] = {
+	{"data", ANDIRON_EXPORT_VALUE, 0, "The object's entries, by key."},
+};
+
+static const char *const values[] = {ANDIRON_VALUES_ID, NULL};
+
+static const struct andiron_component secret = {
+	.size = sizeof(secret),
+	.name = "remote.kubernetes.secret",
+	.summary = "Asks a Kubernetes API server for the entries of a Secret.",
+	.options = &remote_options,
+	.exports = data,
+	.n_exports = 1,
+	.needs = values,
+	.validate = remote_check,
+	.create = remote_create_secret,
+	.start = remote_start,
+	.stop = remote_stop,
+	.destroy = remote_free,
+	.metrics = remote_metrics,
+};
+
+static const struct andiron_component configmap = {
+	.size = sizeof(configmap),
+	.name = "remote.kubernetes.configmap",
+	.summary = "Asks a Kubernetes API server for the entries of a ConfigMap.",
+	.options = &remote_options,
+	.exports = data,
+	.n_exports = 1,
+	.needs = values,
+	.validate = remote_check,
+	.create = remote_create_configmap,
+	.start = remote_start,
+	.stop = remote_stop,
+	.destroy = remote_free,
+	.metrics = remote_metrics,
+};
+
+ANDIRON_PLUGIN("kubernetes", ANDIRON_VERSION, "Apache-2.0", &kubernetes, &secret, &configmap);

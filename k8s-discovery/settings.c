@@ -235,8 +235,8 @@ static int read_selections(struct settings *s, const struct andiron_value *args,
 	return r;
 }
 
-int settings_init(struct settings *ret, const struct andiron_value *args, const char *account,
-		  struct error *err)
+int settings_init_server(struct settings *ret, const struct andiron_value *args,
+			 const char *account, struct error *err)
 {
 	int r;
 
@@ -246,8 +246,19 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 		return r;
 	ret->api.http = &ret->client.http;
 	r = read_server(ret, args, account, err);
-	if (r == 0)
-		r = read_role(ret, args, err);
+	if (r < 0)
+		settings_fini(ret);
+	return r;
+}
+
+int settings_init(struct settings *ret, const struct andiron_value *args, const char *account,
+		  struct error *err)
+{
+	int r = settings_init_server(ret, args, account, err);
+
+	if (r < 0)
+		return r;
+	r = read_role(ret, args, err);
 	if (r == 0)
 		r = read_annotations(ret, args);
 	if (r == 0)

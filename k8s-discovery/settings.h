@@ -32,4 +32,8 @@ int settings_init(struct settings *ret, const struct andiron_value *args, const 
 		  struct error *err);
 void settings_fini(struct settings *s);
 
+/* The same without a role: how the server is reached, and nothing else. */
+int settings_init_server(struct settings *ret, const struct andiron_value *args,
+			 const char *account, struct error *err);
+
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"

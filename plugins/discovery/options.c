@@ -6,6 +6,7 @@
 #include "abi/value.h"
 #include "base/clock.h"
 #include "client/options.h"
+#include "client/polling.h"
 #include "discovery/dns.h"
 #include "discovery/files.h"
 
@@ -28,6 +29,20 @@ static const struct andiron_option of_http[] = {
 	CLIENT_OPTIONS,
 };
 const struct andiron_options http_options = ANDIRON_OPTIONS(of_http);
+
+static const struct andiron_option client[] = {CLIENT_OPTIONS};
+static const struct andiron_options client_table = ANDIRON_OPTIONS(client);
+
+static const struct andiron_option of_remote[] = {
+	OPTION(STRING, "url", NULL, "Whose answer is the value.", .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(STRING, "method", "\"GET\"", "Method of the request."),
+	OPTION(SECRETS, "headers", NULL, "Headers to send with the request."),
+	OPTION(STRING, "body", NULL, "Body of the request."),
+	CLIENT_POLL_OPTIONS("\"1m\"", "\"10s\""),
+	OPTION(BOOL, "is_secret", "false", "Whether the answer is never to be shown."),
+	OPTION(BLOCK, "client", NULL, "How the server is reached.", .block = &client_table),
+};
+const struct andiron_options remote_options = ANDIRON_OPTIONS(of_remote);
 
 static const struct andiron_option of_dns[] = {
 	OPTION(STRINGS, "names", NULL, "Names to look up.", .flags = ANDIRON_OPTION_REQUIRED),
@@ -66,6 +81,35 @@ int32_t http_check(const struct andiron_host *host, const struct andiron_value *
 	if (fault)
 		abi_report(host, report, ANDIRON_REPORT_ERROR, url, "url %s", fault);
 	client_check(host, args, report);
+	return 0;
+}
+
+/* A token of RFC 9110, as Go wants a method to be. */
+static bool is_method(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!((s.p[i] >= 'A' && s.p[i] <= 'Z') || (s.p[i] >= 'a' && s.p[i] <= 'z') ||
+		      s.p[i] == '-' || s.p[i] == '_'))
+			return false;
+	return s.n && s.n <= 32;
+}
+
+int32_t remote_check(const struct andiron_host *host, const struct andiron_value *args,
+		     struct andiron_report *report)
+{
+	const struct andiron_value *url = value_get(args, "url");
+	const struct andiron_value *method = value_get(args, "method");
+	const struct andiron_value *block = value_get(args, "client");
+	const char *fault = url ? http_url_fault(abi_str(url->string)) : NULL;
+
+	if (fault)
+		abi_report(host, report, ANDIRON_REPORT_ERROR, url, "url %s", fault);
+	if (method && !is_method(abi_str(method->string)))
+		abi_report(host, report, ANDIRON_REPORT_ERROR, method,
+			   "method is no word such as GET or POST");
+	if (block)
+		client_check(host, block, report);
+	client_poll_check(host, args, report);
 	return 0;
 }
 

@@ -4,11 +4,13 @@
 
 #include <andiron/component.h>
 
-extern const struct andiron_options file_options, http_options, dns_options;
+extern const struct andiron_options file_options, http_options, dns_options, remote_options;
 
 int32_t file_check(const struct andiron_host *host, const struct andiron_value *args,
 		   struct andiron_report *report);
 int32_t http_check(const struct andiron_host *host, const struct andiron_value *args,
 		   struct andiron_report *report);
+int32_t remote_check(const struct andiron_host *host, const struct andiron_value *args,
+		     struct andiron_report *report);
 int32_t dns_check(const struct andiron_host *host, const struct andiron_value *args,
 		  struct andiron_report *report);

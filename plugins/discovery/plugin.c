@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-discovery.so: discovery.file, discovery.http and discovery.dns, which are small and share
- * how their targets are published. */
+ * how their targets are published; remote.http, which asks as discovery.http does. */
 #include "abi/metrics.h"
 #include "discovery/dns.h"
 #include "discovery/files.h"
 #include "discovery/options.h"
+#include "discovery/remote.h"
 #include "discovery/url.h"
 
 #include <andiron/plugin.h>
@@ -36,8 +37,8 @@ static void http_metrics(void *self, const struct andiron_metric_sink *sink)
 		 "Targets that are published."},
 		{"andiron_discovery_http_reads_total", ABI_COUNTER(struct url_counts, reads),
 		 "Answers that were used."},
-		{"andiron_discovery_http_failures_total",
-		 ABI_COUNTER(struct url_counts, failures), "Requests without a usable answer."},
+		{"andiron_discovery_http_failures_total", ABI_COUNTER(struct url_counts, failures),
+		 "Requests without a usable answer."},
 	};
 	struct url_counts c = url_counts(self);
 
@@ -51,8 +52,8 @@ static void dns_metrics(void *self, const struct andiron_metric_sink *sink)
 		 "Targets that are published."},
 		{"andiron_discovery_dns_lookups_total", ABI_COUNTER(struct dns_counts, lookups),
 		 "Names looked up."},
-		{"andiron_discovery_dns_failures_total",
-		 ABI_COUNTER(struct dns_counts, failures), "Lookups without an answer."},
+		{"andiron_discovery_dns_failures_total", ABI_COUNTER(struct dns_counts, failures),
+		 "Lookups without an answer."},
 	};
 	struct dns_counts c = dns_counts(self);
 
@@ -108,4 +109,37 @@ static const struct andiron_component dns = {
 	.metrics = dns_metrics,
 };
 
-ANDIRON_PLUGIN("discovery", ANDIRON_VERSION, "Apache-2.0", &file, &http, &dns);
+static void remote_metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	static const struct abi_metric_row rows[] = {
+		{"andiron_remote_polls_total", ABI_COUNTER(struct client_poll_counts, polls),
+		 "Requests for a value that have ended."},
+		{"andiron_remote_failures_total", ABI_COUNTER(struct client_poll_counts, failures),
+		 "Requests for a value that gave none."},
+	};
+	struct client_poll_counts c = remote_counts(self);
+
+	abi_metrics(sink, ROWS(rows), &c);
+}
+
+static const struct andiron_export content[] = {
+	{"content", ANDIRON_EXPORT_VALUE, 0, "The answer, without white space around it."},
+};
+
+static const struct andiron_component remote = {
+	.size = sizeof(remote),
+	.name = "remote.http",
+	.summary = "Asks a URL for a value.",
+	.options = &remote_options,
+	.exports = content,
+	.n_exports = 1,
+	.needs = (const char *const[]){ANDIRON_VALUES_ID, NULL},
+	.validate = remote_check,
+	.create = remote_create,
+	.start = remote_start,
+	.stop = remote_stop,
+	.destroy = remote_free,
+	.metrics = remote_metrics,
+};
+
+ANDIRON_PLUGIN("discovery", ANDIRON_VERSION, "Apache-2.0", &file, &http, &dns, &remote);

@@ -216,6 +216,7 @@ class KubeApi:
         self.token, self.page, self.initial = TOKEN, page, initial
         self.pods, self.events, self.version = {}, [], 100
         self.list_faults, self.watch_faults, self.seen = [], [], []
+        self.objects = {}  # what a path gives: an object, a text, or a fault
         self.changed = threading.Condition()
         self.server, self.port, self.round = None, free_port(), 0
         self.start()
@@ -274,6 +275,8 @@ class KubeApi:
         self.seen.append(("watch" if watch else "list", path, query))
         if handler.headers["Authorization"] != f"Bearer {self.token}":
             refuses(401, "Unauthorized")(handler)
+        elif path in self.objects:
+            self.one(handler, self.objects[path])
         elif path != "/api/v1/pods":
             refuses(404, f"the server could not find {path}")(handler)
         elif faults:
@@ -285,6 +288,12 @@ class KubeApi:
             )
         else:
             self.list(handler, query)
+
+    def one(self, handler, thing):
+        if callable(thing):
+            thing(handler)
+        else:
+            handler.say(200, thing if isinstance(thing, str) else json.dumps(thing))
 
     def list(self, handler, query):
         first = int(query.get("continue", "0"))

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Values that components supply while they run: remote.http, remote.kubernetes.secret and
+.configmap, from real servers to other components' arguments."""
+
+import base64
+import contextlib
+import http.server
+import json
+import signal
+import threading
+import urllib.error
+
+from kubeapi import TOKEN, KubeApi, refuses
+from ports import free_port
+from running import Agent, get
+from tap import andiron, case, main, write
+
+CONTENT = """
+remote.http "port" {
+  url            = "http://127.0.0.1:%d/port"
+  poll_frequency = "1s"
+  poll_timeout   = "900ms"
+  %s
+}
+status.http {
+  listen_port = encoding.from_json(convert.nonsensitive(remote.http.port.content))
+}
+"""
+API = """
+  poll_frequency = "1s"
+  client {
+    api_server   = "https://127.0.0.1:%d"
+    bearer_token = "%s"
+    tls_config {
+      ca_file = "ca.crt"
+    }
+  }
+"""
+
+
+class Server:
+    """Answers every request by `answer`, a function of the handler; `seen` has their heads."""
+
+    def __init__(self, answer, port=0):
+        self.answer, self.seen = answer, []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                self.close_connection = True
+                sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                outer.seen.append((self.command, self.path, dict(self.headers), sent))
+                with contextlib.suppress(OSError):
+                    outer.answer(self)
+
+            do_POST = do_GET
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+            self.server = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def says(text, code=200, **headers):
+    body = text if isinstance(text, bytes) else str(text).encode()
+
+    def answer(handler):
+        handler.send_response(code)
+        handler.send_header("Content-Length", str(len(body)))
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def endless(piece):
+    """Never ends, fast or slowly, until the client goes."""
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        while True:
+            handler.wfile.write(piece)
+            if len(piece) < 2:
+                threading.Event().wait(0.05)
+
+    return answer
+
+
+def listens(port):
+    with contextlib.suppress(urllib.error.URLError, ConnectionError):
+        return get(port, "/-/healthy")[0] == 200
+
+
+def exports(port, component):
+    return get(port, f"/api/v0/web/components/{component}")[1]
+
+
+@case
+def content_of_a_url():
+    """remote.http gives its answer to an argument, and a new one without a reload. What waits for
+    it begins with the first; what comes later and is no use changes nothing."""
+    ports = [free_port(), free_port()]
+    with Server(says("", 503)) as server:
+        write("agent.alloy", CONTENT % (server.port, ""))
+        andiron("validate", "agent.alloy").expect(0, "valid: 2 components")
+        with Agent("agent.alloy") as a:
+            a.until_says("status.http for one of remote.http.port")
+            a.until_health("remote.http.port", "unhealthy", "answered 503")
+            server.answer = says(f"\n {ports[0]} \n")
+            a.until(lambda: listens(ports[0]), "it listens")
+            a.until_health("remote.http.port", "healthy")
+            assert f'"value":"{ports[0]}"' in exports(ports[0], "remote.http.port")
+            for fault, words in [
+                (says("no", 500), "answered 500"),
+                (endless(b"1"), "last value stays"),
+                (endless(b"x" * 65536), "last value stays"),
+                (says("1" * ((1 << 20) + 1)), "last value stays"),
+                (says(b"\xff\xfe"), "not UTF-8"),
+                (says("", 302, Location="/port"), "last value stays"),
+            ]:
+                server.answer = says(ports[0])
+                a.until_health("remote.http.port", "healthy")
+                server.answer = fault
+                a.until_health("remote.http.port", "unhealthy", words)
+                assert listens(ports[0]), words
+            server.answer = says("<html>an error page</html>")
+            a.until_says("not reloaded, the old configuration goes on")
+            assert listens(ports[0])
+            server.answer = says(ports[1])
+            a.until(lambda: listens(ports[1]), "the new content is taken")
+            a.until(lambda: not listens(ports[0]), "the old port is closed")
+            server.stop()
+            a.until_health("remote.http.port", "unhealthy", "the last value stays")
+            a.signal(signal.SIGHUP)
+            a.until(lambda: a.text().count("reloaded") >= 3, "it reloads")
+            assert listens(ports[1]), "a reload keeps the last value, too"
+            assert a.metric("andiron_remote_failures_total") > 0
+            a.stop()
+
+
+@case
+def request_of_a_url():
+    """remote.http asks by its method, headers and body; what is_secret is never shown."""
+    port = free_port()
+    with Server(says(port)) as server:
+        more = """
+  method    = "POST"
+  headers   = { "X-Key" = "k1" }
+  body      = "what is it?"
+  is_secret = true
+  client {
+    basic_auth {
+      username = "u"
+      password = "p"
+    }
+  }"""
+        write("agent.alloy", CONTENT % (server.port, more))
+        with Agent("agent.alloy") as a:
+            a.until(lambda: listens(port), "it listens")
+            command, path, headers, body = server.seen[0]
+            assert (command, path, body) == ("POST", "/port", b"what is it?"), server.seen[0]
+            assert headers["X-Key"] == "k1", headers
+            assert headers["Authorization"] == "Basic " + base64.b64encode(b"u:p").decode()
+            shown = exports(port, "remote.http.port")
+            assert "(secret)" in shown and str(port) not in shown and "k1" not in shown, shown
+            a.stop()
+
+
+def thing(kind, data):
+    return {"kind": kind, "apiVersion": "v1", "metadata": {"name": "n"}, "data": data}
+
+
+def encoded(**texts):
+    return {k: base64.b64encode(v.encode()).decode() for k, v in texts.items()}
+
+
+@case
+def entries_of_kubernetes():
+    """Entries of a Secret and a ConfigMap become arguments, one of another's, and are followed. A
+    Secret is never shown, whatever the server answers."""
+    port = free_port()
+    secrets, maps = "/api/v1/namespaces/ns/secrets/s", "/api/v1/namespaces/ns/configmaps/m"
+    with KubeApi() as api, Server(says(port)) as server:
+        config = "\n".join(
+            f'remote.kubernetes.{kind} "x" {{ namespace = "ns"\n name = "{name}"\n'
+            f"{API % (api.port, TOKEN)} }}"
+            for kind, name in [("secret", "s"), ("configmap", "m")]
+        )
+        more = """
+  headers = { "X-Key" = remote.kubernetes.configmap.x.data.key }
+  client {
+    bearer_token = remote.kubernetes.secret.x.data["token"]
+  }"""
+        write("agent.alloy", config + CONTENT % (server.port, more))
+        with Agent("agent.alloy") as a:
+            a.until_health("remote.kubernetes.secret.x", "unhealthy", "answered 404")
+            api.objects[secrets] = thing("Secret", {**encoded(token="hush-1"), "raw": "/w=="})
+            api.objects[maps] = thing("ConfigMap", {"key": "k1"})
+            a.until(lambda: listens(port), "it listens")
+            a.until_says("1 entries of ns/s are left out: they are not UTF-8 text")
+            headers = server.seen[-1][2]
+            assert (headers["Authorization"], headers["X-Key"]) == ("Bearer hush-1", "k1"), headers
+            api.objects[secrets] = thing("Secret", encoded(token="hush-2"))
+            a.until(
+                lambda: server.seen[-1][2]["Authorization"] == "Bearer hush-2",
+                "the new secret is used",
+            )
+            for answer, words in [
+                (thing("Secret", {"token": "%%%"}), "not in base64"),
+                (thing("Secret", [1]), "no object"),
+                (thing("ConfigMap", {"token": "x"}), "no Secret in JSON"),
+                ("<html>", "no Secret in JSON"),
+                (refuses(403, "forbidden"), "needs the verb get on secrets in the namespace ns"),
+            ]:
+                api.objects[secrets] = answer
+                a.until_health("remote.kubernetes.secret.x", "unhealthy", words)
+            assert '"key":"key","value":{"type":"string","value":"k1"}' in exports(
+                port, "remote.kubernetes.configmap.x"
+            )
+            for told in [
+                exports(port, "remote.kubernetes.secret.x"),
+                exports(port, "remote.http.port"),
+                get(port, "/metrics")[1],
+                a.text(),
+            ]:
+                assert "hush" not in told and "aHVzaC" not in told, told
+            assert "(secret)" in exports(port, "remote.kubernetes.secret.x")
+            a.stop()
+
+
+@case
+def values_that_cannot_be():
+    """A circle of values, and a command that does not wait, are refused; each says why."""
+    block = (
+        'remote.http "%s" {\n  url = "http://127.0.0.1:9/"\n' "  body = remote.http.%s.content\n}\n"
+    )
+    write("circle.alloy", block % ("a", "b") + block % ("b", "a"))
+    andiron("validate", "circle.alloy").expect(1, "in a circle: remote.http.")
+    write("self.alloy", block % ("a", "a"))
+    andiron("validate", "self.alloy").expect(1, "remote.http.a refers to itself")
+    write(
+        "often.alloy",
+        'remote.http "a" {\n  url = "http://127.0.0.1:9/"\n  poll_frequency = "5s"\n}\n'
+        "status.http {\n  listen_port = remote.http.b.content\n}\n",
+    )
+    andiron("validate", "often.alloy").expect(
+        1, "poll_timeout must be less than poll_frequency", 'no component "remote.http.b"'
+    )
+    write("json.alloy", CONTENT % (9, ""))
+    told = andiron("validate", "--json", "json.alloy").expect(0)
+    assert json.loads(told.out)["components"] == 2, told.out
+
+
+main()
