@@ -243,6 +243,7 @@ static void bind_node(struct draft *d, uint32_t at)
 
 	d->l.scope = node->scope;
 	d->l.waits_for = NULL;
+	scope_window(&d->l);
 	if (args && !node->block->broken &&
 	    bind_body(&b, c->options, node->block->body, &owner, args))
 		node->plan.args = args;
@@ -424,6 +425,7 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 	names_free(&d.l.lost);
 	vec_free(&d.l.copies);
 	vec_free(&d.l.value_uses);
+	vec_free(&d.l.told);
 	if (!d.l.no_memory && diags->n_errors == errors_before) {
 		*ret = plan;
 		return 0;

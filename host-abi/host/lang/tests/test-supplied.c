@@ -3,6 +3,8 @@
 #include "host/lang/tests/test-lang.h"
 #include "host/lang/supplied.h"
 
+#include "base/buf.h"
+
 #include <errno.h>
 
 #define VALUE(name) "test.value \"" name "\" {}\n"
@@ -113,6 +115,44 @@ TEST(circles_are_refused)
 		    "  test.value.b → test.value.a at f:2:11\n");
 }
 
+/* A circle is seen also where it runs through an argument that another has asked for before. */
+TEST(circles_through_arguments_are_refused)
+{
+	static const char circle[] = "declare \"d\" {\n  argument \"x\" {}\n"
+				     "  test.any \"a\" {\n    value = argument.x.value\n  }\n"
+				     "  test.value \"b\" {\n    value = argument.x.value\n  }\n"
+				     "  export \"y\" { value = test.value.b.data }\n}\n"
+				     "d \"one\" { x = test.value.w.data }\n"
+				     "test.value \"w\" {\n  value = d.one.y\n}\n";
+	char *got = plan_text(str_of(circle));
+
+	expect(strstr(got, "in a circle: "));
+	expect(strstr(got, "d.one/test.value.b"));
+	expect(strstr(got, "test.value.w → d.one/test.value.b at f:11:"));
+	free(got);
+}
+
+#define LADDER 40
+
+/* Arguments that name each other twice, again and again, are no more work for it. */
+TEST(uses_are_told_once)
+{
+	struct buf text = BUF_NULL;
+	char *got;
+
+	buf_str_append(&text, STR(VALUE("v") "declare \"d\" {\n  argument \"x\" {}\n"
+					     "  export \"y\" { value = [argument.x.value, "
+					     "argument.x.value] == [] }\n}\n"
+					     "d \"n0\" { x = test.value.v.data }\n"));
+	for (int i = 1; i <= LADDER; i++)
+		buf_printf(&text, "d \"n%d\" { x = [d.n%d.y, d.n%d.y] == [] }\n", i, i - 1, i - 1);
+	buf_printf(&text, ANY("d.n%d.y"), LADDER);
+	got = plan_text(buf_str(&text));
+	expect_str(str_of(got), "test.any.a waits for test.value.v\nnode test.value.v: {}\n");
+	free(got);
+	buf_free(&text);
+}
+
 /* What is sent again changes nothing; what is no text, or too much, is refused and changes nothing;
  * who is gone is forgotten. */
 TEST(the_store)
@@ -141,9 +181,8 @@ TEST(the_store)
 	supplied_free(s);
 }
 
-static const char sparse[] =
-	VALUE("v") VALUE("u") ANY("[test.value.v.data, test.value.v.data]")
-	"test.any \"b\" {\n  value = test.value.u.data\n}\n";
+static const char sparse[] = VALUE("v") VALUE("u") ANY(
+	"[test.value.v.data, test.value.v.data]") "test.any \"b\" {\n  value = test.value.u.data\n}\n";
 
 static int build(void *context)
 {

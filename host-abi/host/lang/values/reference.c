@@ -115,8 +115,7 @@ static bool refer_to_value(struct lang *l, const struct expr *e, uint32_t node,
 	const char *id = l->names.list.p[node].id;
 	const struct andiron_value *value = supplied_get(l->supplied, id, export_name);
 
-	if (!vec_push(&l->value_uses, ((struct value_use){node, e->place})))
-		l->no_memory = true;
+	scope_names_value(l, node, e->place);
 	if (!value) {
 		l->waits_for = id;
 		return false;

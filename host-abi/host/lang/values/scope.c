@@ -17,13 +17,61 @@ struct binding *binding_find(struct binding *all, size_t n, struct str name)
 	return NULL;
 }
 
+uint32_t scope_window(struct lang *l)
+{
+	uint32_t before = l->window;
+
+	l->window = ++l->n_windows;
+	return before;
+}
+
+void scope_names_value(struct lang *l, uint32_t node, struct place place)
+{
+	while (l->told.n <= node && !l->no_memory)
+		l->no_memory |= !vec_push(&l->told, 0);
+	if (l->no_memory || l->told.p[node] == l->window)
+		return;
+	l->told.p[node] = l->window;
+	l->no_memory |= !vec_push(&l->value_uses, ((struct value_use){node, place}));
+}
+
+static void tell_uses(struct lang *l, const struct binding *b)
+{
+	for (size_t i = b->first_use; i < b->end_use; i++) {
+		struct value_use use = l->value_uses.p[i]; /* the list grows meanwhile */
+
+		scope_names_value(l, use.node, use.place);
+	}
+}
+
+static bool evaluate(struct lang *l, struct binding *b)
+{
+	const struct scope *scope = l->scope;
+	uint32_t window = scope_window(l);
+	bool good;
+
+	b->state = OPEN;
+	b->first_use = l->value_uses.n;
+	l->waits_for = NULL;
+	l->scope = b->scope;
+	l->depth += b->expr->depth;
+	good = eval(l, b->expr, &b->value) && (!b->file || file_content(l, b, b->expr));
+	l->depth -= b->expr->depth;
+	l->scope = scope;
+	l->window = window;
+	b->end_use = l->value_uses.n;
+	b->state = good ? KNOWN : l->waits_for ? WAITING : FAILED;
+	b->waits_for = l->waits_for;
+	return good;
+}
+
 bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 		   struct andiron_value *ret)
 {
-	const struct scope *scope = l->scope;
 	const char *waits_for = l->waits_for;
 	bool good;
 
+	tell_uses(l, b);
 	if (!b->expr || b->state == KNOWN) {
 		*ret = b->value;
 		return true;
@@ -41,15 +89,7 @@ bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 		lang_error(l, e->place, NULL, "this value leads through too many others");
 		return false;
 	}
-	b->state = OPEN;
-	l->waits_for = NULL;
-	l->scope = b->scope;
-	l->depth += b->expr->depth;
-	good = eval(l, b->expr, &b->value) && (!b->file || file_content(l, b, b->expr));
-	l->depth -= b->expr->depth;
-	l->scope = scope;
-	b->state = good ? KNOWN : l->waits_for ? WAITING : FAILED;
-	b->waits_for = l->waits_for;
+	good = evaluate(l, b);
 	if (good)
 		l->waits_for = waits_for;
 	*ret = b->value;

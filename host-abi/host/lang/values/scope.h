@@ -29,6 +29,7 @@ struct binding {
 	const char *path;        /* of that file, and its hash, when it was read */
 	uint64_t hash;
 	const char *waits_for; /* the component whose value it needs first */
+	size_t first_use, end_use; /* its part of l->value_uses */
 	uint8_t state;
 };
 
@@ -75,7 +76,15 @@ bool scope_find(struct lang *l, struct str path, struct meaning *ret);
 /* Whether the path leads into a value rather than naming it: x.member of a variable x. */
 bool scope_leads_inside(struct lang *l, struct str path);
 
-/* The binding's value; false after an error, which is reported once. */
+/* What is evaluated from here on has a part of l->value_uses of its own, which ends with the next
+ * one: the former window, to be put back. */
+uint32_t scope_window(struct lang *l);
+
+/* Adds to l->value_uses that the value of component `node` is named, once in a window. O(1) */
+void scope_names_value(struct lang *l, uint32_t node, struct place place);
+
+/* The binding's value; false after an error, which is reported once. Whose values it names is told
+ * to each who asks. O(what it names) where it is known. */
 bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 		   struct andiron_value *ret);
 
