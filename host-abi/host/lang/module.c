@@ -439,6 +439,27 @@ static const struct stmt *needed(struct draft *d, const struct stmt *s, const ch
 	return found && found->value ? found : NULL;
 }
 
+/* Its arguments, which no component may supply: what the template holds would not be known when the
+ * agent chooses which capabilities it keeps. */
+static bool eval_loop(struct draft *d, const struct stmt *collection, const struct stmt *variable,
+		      struct andiron_value *ret_all, struct andiron_value *ret_name)
+{
+	size_t first = d->l.value_uses.n;
+	struct value_use use;
+	bool good;
+
+	scope_window(&d->l);
+	good = eval(&d->l, collection->value, ret_all) && eval(&d->l, variable->value, ret_name);
+	if (d->l.value_uses.n == first)
+		return good;
+	use = d->l.value_uses.p[first];
+	lang_error(&d->l, use.place, "andiron makes all components before any of them runs",
+		   "foreach goes over a list that stands in the configuration, not over what %s "
+		   "supplies",
+		   d->l.names.list.p[use.node].id);
+	return false;
+}
+
 static void foreach(struct draft *d, const struct draft_loop *loop)
 {
 	const struct stmt *s = loop->block;
@@ -450,8 +471,7 @@ static void foreach(struct draft *d, const struct draft_loop *loop)
 	struct andiron_value all, name;
 
 	d->l.scope = loop->scope;
-	if (!variable || !eval(&d->l, collection->value, &all) ||
-	    !eval(&d->l, variable->value, &name))
+	if (!variable || !eval_loop(d, collection, variable, &all, &name))
 		return;
 	if (all.kind != ANDIRON_VALUE_LIST) {
 		lang_error(&d->l, collection->value->place,

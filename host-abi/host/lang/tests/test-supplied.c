@@ -132,6 +132,31 @@ TEST(circles_through_arguments_are_refused)
 	free(got);
 }
 
+/* No components are made of a value, be it there or not. */
+TEST(foreach_takes_no_value)
+{
+	static const char loops[] =
+		VALUE("v") "declare \"d\" {\n  argument \"x\" {}\n"
+			   "  foreach \"each\" {\n    collection = argument.x.value\n"
+			   "    var = \"x\"\n    template {}\n  }\n}\n"
+			   "d \"one\" { x = [test.value.v.data.key] }\n"
+			   "foreach \"each\" {\n  collection = [test.value.v.data.key]\n"
+			   "  var = \"x\"\n  template {}\n}\n";
+	struct supplied *s = supply();
+	struct source source = {"f", str_of(loops)};
+
+	for (int there = 0; there < 2; there++) {
+		struct registry registry = {.supplied = there ? s : NULL};
+		char *got = plan_text_of(&source, 1, &registry);
+
+		expect(strstr(got, "f:10:16: error: foreach goes over a list that stands in the "
+				   "configuration, not over what test.value.v supplies\n"));
+		expect(strstr(got, "f:12:17: error: foreach goes over"));
+		free(got);
+	}
+	supplied_free(s);
+}
+
 #define LADDER 40
 
 /* Arguments that name each other twice, again and again, are no more work for it. */
