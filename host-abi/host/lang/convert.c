@@ -229,6 +229,30 @@ static bool refuse(struct binder *b, const struct andiron_option *option, const 
 	return false;
 }
 
+/* Of a value that was converted, so that it is as deep as its type. */
+static bool holds_secret(const struct andiron_value *v)
+{
+	if (v->flags & ANDIRON_VALUE_SECRET)
+		return true;
+	for (uint64_t i = 0; i < v->n_items; i++)
+		if (holds_secret(&v->items[i]))
+			return true;
+	return false;
+}
+
+/* What is no secret to its component may be shown by anybody, a finding among them; Alloy refuses
+ * it, too. */
+static bool refuse_secret(struct binder *b, const struct andiron_option *option,
+			  const struct expr *e, const struct andiron_value *v)
+{
+	if (option->type == ANDIRON_TYPE_SECRET || option->type == ANDIRON_TYPE_SECRETS ||
+	    !holds_secret(v))
+		return false;
+	lang_error(b->l, e->place, "convert.nonsensitive(…) says that it may be shown",
+		   "%s takes no secret", option->name);
+	return true;
+}
+
 static bool add_use(struct binder *b, const struct andiron_option *option, const struct expr *e,
 		    const struct andiron_value *capsule, const struct andiron_value *literal)
 {
@@ -271,6 +295,8 @@ static bool add_literal(struct binder *b, const struct andiron_option *option, c
 					      : NULL);
 	if (!each_item(b->l, copy, ANDIRON_VALUE_LIST, to_map))
 		return refuse(b, option, e, list, NULL);
+	if (refuse_secret(b, option, e, copy))
+		return false;
 	return !copy->n_items || add_use(b, option, e, NULL, copy);
 }
 
@@ -412,6 +438,8 @@ bool bind_convert(struct binder *b, const struct andiron_option *option, const s
 					    refuse(b, option, e, &written, NULL));
 	}
 	check(v->kind == types[option->type].kind);
+	if (refuse_secret(b, option, e, v))
+		return false;
 	if (option->choices && v->kind == ANDIRON_VALUE_STRING)
 		return check_choice(b, option, e, text(v));
 	if (v->kind == ANDIRON_VALUE_INT)

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define VALUE(name) "test.value \"" name "\" {}\n"
 #define ANY(value)  "test.any \"a\" {\n  value = " value "\n}\n"
@@ -61,6 +62,45 @@ TEST(a_value_is_a_value)
 			"d \"one\" { x = test.value.v.data.key }\n" VALUE("v"),
 			"node d.one/test.any.a: {value=\"k\"}\n"
 			"node d.one/test.any.b: {value=\"k\"}\nnode test.value.v: {}\n");
+}
+
+/* A secret goes where one is expected, and nowhere else: it would be shown there, or quoted by what
+ * is wrong with it. */
+TEST(a_secret_stays_among_secrets)
+{
+	static const char *const blocks[] = {
+		"discovery.kubernetes \"k\" { role = test.value.v.data.word }\n",
+		"test.count \"c\" { text = test.value.v.data.word + \"!\" }\n",
+		"test.count \"c\" { text = encoding.to_json(test.value.v.data) }\n",
+		"test.count \"c\" { text = string.to_lower(test.value.v.data.word) }\n",
+		"pyroscope.write \"p\" { external_labels = test.value.v.data }\n",
+		"discovery.relabel \"r\" { targets = [test.value.v.data] }\n",
+		("discovery.relabel \"r\" {\n  targets = []\n"
+		 "  rule { source_labels = [test.value.v.data.word] }\n}\n"),
+		"local.file \"f\" { filename = test.value.v.data.word }\n",
+	};
+	struct supplied *s = supply();
+	struct registry registry = {.supplied = s};
+
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+		char *text = NULL, *got;
+
+		expect(asprintf(&text, VALUE("v") "%s", blocks[i]) > 0);
+		got = plan_text_of(&(struct source){"f", str_of(text)}, 1, &registry);
+		if (!strstr(got, " takes no secret\n") || strstr(got, "\"w"))
+			test_fail(__FILE__, __LINE__, "%s\nsays:\n%s", blocks[i], got);
+		free(got);
+		free(text);
+	}
+	supplied_free(s);
+	expect_supplied(VALUE("v") "pyroscope.write \"p\" {\n  endpoint {\n    url = \"http://p\"\n"
+				   "    headers = test.value.v.data\n  }\n}\n"
+				   "discovery.kubernetes \"k\" {\n  role = \"pod\"\n"
+				   "  bearer_token = test.value.v.data.word\n}\n",
+			"node test.value.v: {}\n"
+			"node pyroscope.write.p: {endpoint=[{url=\"http://p\" "
+			"headers={key=\"k\"? word=\"w\"?}? remote_timeout=10000000000*}]}\n"
+			"node discovery.kubernetes.k: {role=\"pod\" bearer_token=\"w\"?}\n");
 }
 
 /* Who names what is not there waits, and who names that one; who is named by it does not. What is

@@ -98,6 +98,11 @@ bool file_content(struct lang *l, struct binding *b, const struct expr *e)
 			   eval_describe(l, &b->value));
 		return false;
 	}
+	if (b->value.flags & ANDIRON_VALUE_SECRET) {
+		lang_error(l, e->place, "convert.nonsensitive(…) says that it may be shown",
+			   "filename takes no secret");
+		return false;
+	}
 	path = lang_str(l, (struct str){b->value.string.ptr, b->value.string.len});
 	if (!path.p || !is_secret(l, b, &secret))
 		return false;

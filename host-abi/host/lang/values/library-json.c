@@ -257,11 +257,13 @@ LIBRARY_FUNCTION(from_json)
 	return library_open_strings(l, e, args, 1, &text) && library_json(l, e, text, ret);
 }
 
+/* *flags gets what the parts have: a text with a secret in it is one. */
 static bool put_value(struct lang *l, const struct expr *e, struct buf *out,
-		      const struct andiron_value *v)
+		      const struct andiron_value *v, uint32_t *flags)
 {
 	struct str text;
 
+	*flags |= v->flags;
 	if (v->kind == ANDIRON_VALUE_STRING) {
 		json_put_str(out, (struct str){v->string.ptr, v->string.len});
 		return true;
@@ -280,7 +282,7 @@ static bool put_value(struct lang *l, const struct expr *e, struct buf *out,
 			json_put_str(out, (struct str){v->keys[i].ptr, v->keys[i].len});
 			buf_putc(out, ':');
 		}
-		if (!put_value(l, e, out, &v->items[i]))
+		if (!put_value(l, e, out, &v->items[i], flags))
 			return false;
 	}
 	buf_putc(out, v->kind == ANDIRON_VALUE_MAP ? '}' : ']');
@@ -290,12 +292,13 @@ static bool put_value(struct lang *l, const struct expr *e, struct buf *out,
 LIBRARY_FUNCTION(to_json)
 {
 	struct buf out = library_text();
+	uint32_t flags = 0;
 
 	if (args[0].kind != ANDIRON_VALUE_MAP)
 		return library_refuse(l, e, 0, "an object", &args[0]);
-	if (!put_value(l, e, &out, &args[0])) {
+	if (!put_value(l, e, &out, &args[0], &flags)) {
 		buf_free(&out);
 		return false;
 	}
-	return library_give(l, e, &out, 0, ret);
+	return library_give(l, e, &out, flags, ret);
 }
