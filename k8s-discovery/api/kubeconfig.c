@@ -131,6 +131,11 @@ static int read_cluster(struct load *l, yaml_node_t *cluster)
 		server.n--;
 	if (server.n == 0)
 		return error_set(l->err, -EINVAL, "%s: the cluster has no server", l->path);
+	if (http_host(server).n < http_authority(server).n)
+		return error_set(l->err, -EINVAL,
+				 "%s: the cluster's server holds a user, whom the log would show; "
+				 "put username and password into the user's part",
+				 l->path);
 	r = keep(l, server, &l->config->server);
 	if (r == 0)
 		r = data(l, cluster, "certificate-authority-data", &http->ca_pem);

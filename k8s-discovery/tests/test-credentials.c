@@ -138,6 +138,9 @@ TEST(files_are_refused_with_the_reason)
 		{"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
 		 "clusters: [{name: c}]\n",
 		 "has no server"},
+		{"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+		 "clusters: [{name: c, cluster: {server: 'https://u:hush@h'}}]\n",
+		 "server holds a user"},
 		{FILE_HEAD "    as-groups: [admins]\n", "name the user to act as"},
 		{FILE_HEAD "    as-user-extra: {a: [b]}\n", "name the user to act as"},
 		{FILE_HEAD "    auth-provider: {name: gcp}\n", "auth-provider"},
@@ -153,7 +156,8 @@ TEST(files_are_refused_with_the_reason)
 		struct fixture f;
 
 		expect_eq(load(&f, rows[i].text), -EINVAL);
-		if (!strstr(f.err.text, rows[i].words) || !strstr(f.err.text, f.path))
+		if (!strstr(f.err.text, rows[i].words) || !strstr(f.err.text, f.path) ||
+		    strstr(f.err.text, "hush"))
 			test_fail(__FILE__, __LINE__, "%s: %s", rows[i].words, f.err.text);
 		end(&f);
 	}

@@ -126,3 +126,5 @@ bool http_was_sent(struct http_client *client, uint64_t id);
 const char *http_url_fault(struct str url);
 /* User, host and port of a URL; what stands behind "://", for any text. */
 struct str http_authority(struct str url);
+/* The same without the user: whom a message names. */
+struct str http_host(struct str url);

@@ -98,6 +98,7 @@ static int parse_peer(struct transfer *t, const char *url, struct error *err)
 	char *scheme = NULL, *host = NULL, *port = NULL;
 	struct buf peer = BUF_NULL;
 	CURLU *parts = curl_url();
+	const char *user = strrchr(url, '@'); /* who is not told */
 	int rc = 0;
 
 	if (!parts)
@@ -108,9 +109,9 @@ static int parse_peer(struct transfer *t, const char *url, struct error *err)
 	    curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
 	    (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)) {
 		rc = error_set(err, -EINVAL,
-			       "\"%s\" is not a URL that can be used; write it as "
+			       "\"%s%s\" is not a URL that can be used; write it as "
 			       "http://host:port or https://host:port",
-			       url);
+			       user ? "…" : "", user ? user : url);
 	} else {
 		buf_printf(&peer, "%s:%s", host, port);
 		t->peer = buf_take(&peer);

@@ -15,11 +15,17 @@ struct str http_authority(struct str url)
 	return rest;
 }
 
-const char *http_url_fault(struct str url)
+struct str http_host(struct str url)
 {
 	struct str authority = http_authority(url);
 	size_t at = str_rfind(authority, '@');
-	struct str host = at < authority.n ? str_skip(authority, at + 1) : authority;
+
+	return at < authority.n ? str_skip(authority, at + 1) : authority;
+}
+
+const char *http_url_fault(struct str url)
+{
+	struct str host = http_host(url);
 
 	if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
 		return "must begin with http:// or https://";

@@ -42,7 +42,7 @@ static void describe(void *context, const struct http_response *response, char *
 		snprintf(out, n, "%s", response->error ? response->error : "no answer");
 	else
 		snprintf(out, n, "%.*s answered %d: the content comes with 200",
-			 STR_FMT(http_authority(m->url)), response->status);
+			 STR_FMT(http_host(m->url)), response->status);
 }
 
 /* A method is a NUL-terminated copy; all of the request's texts are in the arena. */

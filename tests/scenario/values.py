@@ -122,7 +122,8 @@ def content_of_a_url():
     it begins with the first; what comes later and is no use changes nothing."""
     ports = [free_port(), free_port()]
     with Server(says("", 503)) as server:
-        write("agent.alloy", CONTENT % (server.port, ""))
+        config = CONTENT % (server.port, "")
+        write("agent.alloy", config.replace("http://127", "http://u:hush@127"))
         andiron("validate", "agent.alloy").expect(0, "valid: 2 components")
         with Agent("agent.alloy") as a:
             a.until_says("status.http for one of remote.http.port")
@@ -130,6 +131,7 @@ def content_of_a_url():
             server.answer = says(f"\n {ports[0]} \n")
             a.until(lambda: listens(ports[0]), "it listens")
             a.until_health("remote.http.port", "healthy")
+            assert "hush" not in a.text(), a.text()
             assert f'"value":"{ports[0]}"' in exports(ports[0], "remote.http.port")
             for fault, words in [
                 (says("no", 500), "answered 500"),

@@ -52,6 +52,10 @@ TEST(knows_urls_that_cannot_be_asked)
 	expect_fault(longest, "is longer than 4096 bytes");
 	expect_str(http_authority(STR("http://u@a:1/b@c")), "u@a:1");
 	expect_eq(http_authority(STR("a")).n, 0);
+	expect_str(http_host(STR("http://u:p@q@a:1/b@c")), "a:1");
+	expect_str(http_host(STR("http://a:1/b@c")), "a:1");
+	expect_str(http_host(STR("https://u@[::1]:1?x")), "[::1]:1");
+	expect_eq(http_host(STR("a")).n, 0);
 }
 
 TEST(gets_status_body_and_retry_after)
@@ -314,8 +318,8 @@ TEST(refuses_what_cannot_be_sent)
 {
 	static struct exchange x;
 	static const char *const urls[] = {
-		"",        "127.0.0.1",   "ftp://a/",       "file:///etc/passwd",
-		"http://", "http://a b/", "http://a:99999/"};
+		"",        "127.0.0.1",   "ftp://a/",        "file:///etc/passwd",
+		"http://", "http://a b/", "http://a:99999/", "http://u:hush@a:99999/"};
 	struct http_header evil[] = {{STR("X-A"), STR("1\r\nX-B: 2")}, {STR("X A"), STR("1")}};
 	struct error err = ERROR_NULL;
 
@@ -323,7 +327,7 @@ TEST(refuses_what_cannot_be_sent)
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		x.request.url = str_of(urls[i]);
 		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), -EINVAL);
-		expect(strstr(err.text, "http://host:port"));
+		expect(strstr(err.text, "http://host:port") && !strstr(err.text, "hush"));
 	}
 	x.request.url = str_of(x.url);
 	x.request.n_headers = 1;
