@@ -9,12 +9,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Until there is a value, for which others wait; each time the double, but not longer. */
+#define AGAIN_NS         NS_PER_SEC
+#define AGAIN_LONGEST_NS (30 * NS_PER_SEC)
+
 struct client_poll {
 	struct client_poll_how how;
 	struct abi_context host;
 	struct client_loop *loop;
 	struct andiron_extension values;
 	uint64_t timer, request;
+	uint64_t again; /* a timer, or 0 */
+	int64_t again_ns;
 	bool had, reported;
 	struct client_poll_counts counts;
 };
@@ -28,6 +34,7 @@ int client_poll_new(const struct client_poll_how *how, struct client_poll **ret,
 		return -ENOMEM;
 	p->how = *how;
 	p->host = *how->host;
+	p->again_ns = AGAIN_NS;
 	r = client_loop_new(&p->host, &p->loop, err);
 	if (r < 0)
 		free(p);
@@ -42,6 +49,34 @@ void client_poll_free(struct client_poll *p)
 		return;
 	client_loop_free(p->loop);
 	free(p);
+}
+
+static void on_again(void *context)
+{
+	struct client_poll *p = context;
+
+	p->again = 0;
+	client_poll_ask(p);
+}
+
+/* Where that fails the interval's timer is left. */
+static void ask_again(struct client_poll *p)
+{
+	const struct andiron_host *host = p->host.host;
+
+	if (p->had || p->again || !p->timer || p->again_ns >= p->how.frequency_ns)
+		return;
+	if (host->timer_set(p->host.instance, p->again_ns, 0, on_again, p, &p->again) < 0)
+		p->again = 0;
+	p->again_ns *= 2;
+	if (p->again_ns > AGAIN_LONGEST_NS)
+		p->again_ns = AGAIN_LONGEST_NS;
+}
+
+static void fail(struct client_poll *p, const char *why)
+{
+	client_poll_fail(p, why);
+	ask_again(p);
 }
 
 void client_poll_fail(struct client_poll *p, const char *why)
@@ -73,9 +108,9 @@ static void on_answer(void *context, const struct http_response *response)
 	p->counts.polls++;
 	if (response->status != 200 || response->result != 0) {
 		p->how.describe(p->how.context, response, text, sizeof(text));
-		client_poll_fail(p, text);
+		fail(p, text);
 	} else if (p->how.take(p->how.context, response, &err) < 0) {
-		client_poll_fail(p, err.code ? err.text : "out of memory for the answer");
+		fail(p, err.code ? err.text : "out of memory for the answer");
 	} else {
 		p->had = true;
 		p->reported = false;
@@ -94,7 +129,7 @@ void client_poll_ask(struct client_poll *p)
 	request.done = on_answer;
 	request.context = p;
 	if (http_send(client_loop_http(p->loop), p->how.http, &request, &p->request, &err) < 0)
-		client_poll_fail(p, err.code ? err.text : "out of memory for a request");
+		fail(p, err.code ? err.text : "out of memory for a request");
 }
 
 static void on_timer(void *context)
@@ -118,7 +153,9 @@ void client_poll_stop(struct client_poll *p)
 {
 	if (p->timer)
 		p->host.host->timer_cancel(p->host.instance, p->timer);
-	p->timer = 0;
+	if (p->again)
+		p->host.host->timer_cancel(p->host.instance, p->again);
+	p->timer = p->again = 0;
 	client_loop_free(p->loop);
 	p->loop = NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request, sent again and again, whose answers become the value of an export
  * (andiron/values.h). A poll that fails leaves the value as it is and is told in the component's
- * health. One request runs at a time. Used under the component's strand. */
+ * health. Before the first value it is repeated after 1 s, 2 s and so on up to 30 s, where that is
+ * sooner than the interval. One request runs at a time. Used under the component's strand. */
 #pragma once
 
 #include "abi/log.h"
@@ -49,7 +50,7 @@ void client_poll_ask(struct client_poll *p);
 /* Gives the value to the host: 0, -ENOMEM, or -EINVAL and a text for one that it does not take. */
 int client_poll_send(struct client_poll *p, const struct andiron_value *value, struct error *err);
 
-/* Says in health and log that there is no new value. */
+/* Says in health and log that there is no new value, for another reason than a poll's. */
 void client_poll_fail(struct client_poll *p, const char *why);
 
 struct client_poll_counts {
