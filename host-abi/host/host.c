@@ -6,7 +6,6 @@
 #include "host/graph/reload.h"
 #include "host/graph/scheduler.h"
 #include "host/report/status.h"
-#include "host/lang/supplied.h"
 #include "host/report/escape.h"
 #include "host/services/values.h"
 
@@ -211,7 +210,7 @@ int host_reload(struct host *host, struct plan *plan, struct error *err)
 	r = reload_plan(host, plan, err);
 	host->reloading = false;
 	if (r == 0)
-		supplied_prune(host->supplied, host->plan);
+		values_changed_graph(host);
 	return r;
 }
 

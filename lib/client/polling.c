@@ -94,6 +94,9 @@ int client_poll_send(struct client_poll *p, const struct andiron_value *value, s
 	const struct andiron_values *values = p->values.table;
 	int r = values->send(p->values.self, p->host.instance, p->how.export_name, value);
 
+	if (r == -EPERM)
+		return error_set(err, r,
+				 "its value is refused where it is named; the log says why");
 	return r == -EINVAL ? error_set(err, r, "the answer is more than 1 MiB, or not UTF-8 text")
 			    : r;
 }

@@ -47,7 +47,8 @@ void client_poll_stop(struct client_poll *p);
 /* Sends the request now, unless it runs. */
 void client_poll_ask(struct client_poll *p);
 
-/* Gives the value to the host: 0, -ENOMEM, or -EINVAL and a text for one that it does not take. */
+/* Gives the value to the host: 0, -ENOMEM, or -EINVAL or -EPERM and a text for one that it does not
+ * take. */
 int client_poll_send(struct client_poll *p, const struct andiron_value *value, struct error *err);
 
 /* Says in health and log that there is no new value, for another reason than a poll's. */

@@ -148,6 +148,7 @@ def content_of_a_url():
                 assert listens(ports[0]), words
             server.answer = says("<html>an error page</html>")
             a.until_says("not reloaded, the old configuration goes on")
+            a.until_health("remote.http.port", "unhealthy", "its value is refused")
             assert listens(ports[0])
             server.answer = says(ports[1])
             a.until(lambda: listens(ports[1]), "the new content is taken")

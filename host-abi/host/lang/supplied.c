@@ -3,6 +3,7 @@
 #include "host/lang/supplied.h"
 
 #include "base/arena.h"
+#include "base/check.h"
 #include "base/vec.h"
 #include "host/plan.h"
 
@@ -10,14 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct kept {
+	struct arena arena;
+	struct andiron_value value;
+};
+
 struct entry {
 	struct arena arena;
 	const char *id, *export_name;
-	struct andiron_value value;
+	/* Of each at most one, from the oldest on. */
+	struct kept *taken, *refused, *tried, *fresh;
+	bool again;     /* the fresh one was refused before */
+	uint64_t round; /* in which it was tried alone last */
 };
 
 struct supplied {
 	VEC(struct entry *) all;
+	uint64_t round;
 };
 
 struct supplied *supplied_new(void)
@@ -25,10 +35,30 @@ struct supplied *supplied_new(void)
 	return calloc(1, sizeof(struct supplied));
 }
 
+static void kept_free(struct kept **kept)
+{
+	if (*kept)
+		arena_free(&(*kept)->arena);
+	free(*kept);
+	*kept = NULL;
+}
+
+/* `from` takes the place of `to`. */
+static void kept_move(struct kept **to, struct kept **from)
+{
+	kept_free(to);
+	*to = *from;
+	*from = NULL;
+}
+
 static void entry_free(struct entry *e)
 {
 	if (!e)
 		return;
+	kept_free(&e->taken);
+	kept_free(&e->refused);
+	kept_free(&e->tried);
+	kept_free(&e->fresh);
 	arena_free(&e->arena);
 	free(e);
 }
@@ -125,8 +155,16 @@ int supplied_copy(struct arena *arena, const struct andiron_value *value, struct
 	return r;
 }
 
-static struct entry *entry_new(const char *id, const char *export_name,
-			       const struct andiron_value *value)
+static struct kept *kept_new(const struct andiron_value *value)
+{
+	struct kept *kept = calloc(1, sizeof(*kept));
+
+	if (kept && supplied_copy(&kept->arena, value, &kept->value) < 0)
+		kept_free(&kept);
+	return kept;
+}
+
+static struct entry *entry_new(const char *id, const char *export_name)
 {
 	struct entry *e = calloc(1, sizeof(*e));
 
@@ -134,52 +172,136 @@ static struct entry *entry_new(const char *id, const char *export_name,
 		return NULL;
 	e->id = arena_str(&e->arena, str_of(id)).p;
 	e->export_name = arena_str(&e->arena, str_of(export_name)).p;
-	if (e->id && e->export_name && supplied_copy(&e->arena, value, &e->value) == 0)
+	if (e->id && e->export_name)
 		return e;
 	entry_free(e);
 	return NULL;
 }
 
-static size_t find(const struct supplied *s, const char *id, const char *export_name)
+static struct entry *find(const struct supplied *s, const char *id, const char *export_name)
 {
-	size_t i = 0;
+	vec_each (&s->all, e)
+		if (strcmp((*e)->id, id) == 0 && strcmp((*e)->export_name, export_name) == 0)
+			return *e;
+	return NULL;
+}
 
-	while (i < s->all.n && (strcmp(s->all.p[i]->id, id) != 0 ||
-				strcmp(s->all.p[i]->export_name, export_name) != 0))
-		i++;
-	return i;
+static struct entry *find_or_add(struct supplied *s, const char *id, const char *export_name)
+{
+	struct entry *e = find(s, id, export_name);
+
+	if (e || !vec_reserve(&s->all, 1))
+		return e;
+	e = entry_new(id, export_name);
+	if (e)
+		s->all.p[s->all.n++] = e;
+	return e;
 }
 
 int supplied_set(struct supplied *s, const char *id, const char *export_name,
 		 const struct andiron_value *value)
 {
-	size_t at = find(s, id, export_name);
-	struct entry *e;
+	struct kept *fresh = is_value(value) ? kept_new(value) : NULL, *last;
+	struct entry *e = fresh ? find_or_add(s, id, export_name) : NULL;
+	int r = 1;
 
-	if (!is_value(value))
-		return -EINVAL;
-	e = vec_reserve(&s->all, 1) ? entry_new(id, export_name, value) : NULL;
-	if (!e)
-		return -ENOMEM;
-	if (at == s->all.n) {
-		s->all.p[s->all.n++] = e;
-		return 1;
+	if (!e) {
+		kept_free(&fresh);
+		return is_value(value) ? -ENOMEM : -EINVAL;
 	}
-	if (same(&e->value, &s->all.p[at]->value)) {
-		entry_free(e);
-		return 0;
+	last = e->fresh ?: e->tried ?: e->refused ?: e->taken;
+	if (last && same(&fresh->value, &last->value)) {
+		r = last == e->refused ? -EPERM : 0;
+	} else if (last == e->refused && e->taken && same(&fresh->value, &e->taken->value)) {
+		kept_free(&e->refused);
+		r = 0;
 	}
-	entry_free(s->all.p[at]);
-	s->all.p[at] = e;
+	if (r != 1) {
+		kept_free(&fresh);
+		return r;
+	}
+	kept_move(&e->fresh, &fresh);
+	kept_free(&e->refused);
+	e->again = false;
 	return 1;
+}
+
+size_t supplied_try_all(struct supplied *s)
+{
+	size_t n = 0;
+
+	s->round++;
+	vec_each (&s->all, e) {
+		check(!(*e)->tried);
+		(*e)->tried = (*e)->fresh;
+		(*e)->fresh = NULL;
+		n += (*e)->tried != NULL;
+	}
+	return n;
+}
+
+const char *supplied_try_one(struct supplied *s, bool *ret_again)
+{
+	vec_each (&s->all, at) {
+		struct entry *e = *at;
+
+		check(!e->tried);
+		if (!e->fresh || e->round == s->round)
+			continue;
+		e->round = s->round;
+		e->tried = e->fresh;
+		e->fresh = NULL;
+		*ret_again = e->again;
+		return e->id;
+	}
+	return NULL;
+}
+
+bool supplied_is_refusal(int result)
+{
+	return result == -EINVAL || result == -EPERM;
+}
+
+void supplied_end(struct supplied *s, int result)
+{
+	vec_each (&s->all, at) {
+		struct entry *e = *at;
+
+		if (!e->tried)
+			continue;
+		if (result == 0)
+			kept_move(&e->taken, &e->tried);
+		else if (e->fresh)
+			kept_free(&e->tried); /* another has come meanwhile */
+		else if (supplied_is_refusal(result))
+			kept_move(&e->refused, &e->tried);
+		else
+			kept_move(&e->fresh, &e->tried);
+	}
+}
+
+bool supplied_renew(struct supplied *s)
+{
+	bool any = false;
+
+	vec_each (&s->all, at) {
+		struct entry *e = *at;
+
+		if (!e->refused)
+			continue;
+		kept_move(&e->fresh, &e->refused);
+		e->again = any = true;
+	}
+	return any;
 }
 
 const struct andiron_value *supplied_get(const struct supplied *s, const char *id,
 					 const char *export_name)
 {
-	size_t at = s ? find(s, id, export_name) : 0;
+	const struct entry *e = s ? find(s, id, export_name) : NULL;
+	const struct kept *kept = e ? e->tried ?: e->taken : NULL;
 
-	return s && at < s->all.n ? &s->all.p[at]->value : NULL;
+	return kept ? &kept->value : NULL;
 }
 
 static bool has(const struct plan *plan, const char *id)

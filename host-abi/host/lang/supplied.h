@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that running components have supplied (andiron/values.h), by component and export. They
  * are kept beside the plan, since a plan is made of them: it is built anew when one changes, and
- * takes a copy, so that what runs does not see the next value before its time. One thread. */
+ * takes a copy, so that what runs does not see the next value before its time.
+ *
+ * A value is new until a plan was made of it and runs. One that is refused leaves the last that was
+ * taken, of which all plans are made meanwhile: so it holds up no other change. One thread; values
+ * may come in while some are tried. */
 #pragma once
 
 #include "base/str.h"
@@ -20,12 +24,25 @@ struct plan;
 struct supplied *supplied_new(void);
 void supplied_free(struct supplied *s);
 
-/* 1 if it is another value than before, 0 if it is the same; -EINVAL for what is no value
- * (andiron/values.h), -ENOMEM. O(values + bytes). */
+/* 1 if it is another value than before, and so new; 0 if it is the same; -EPERM if it is the same
+ * and was refused; -EINVAL for what is no value (andiron/values.h), -ENOMEM. O(values + bytes). */
 int supplied_set(struct supplied *s, const char *id, const char *export_name,
 		 const struct andiron_value *value);
 
-/* Borrowed until the next change; NULL: there is none. `s` may be NULL. O(values). */
+/* Has all that are new tried, from here to supplied_end: how many. */
+size_t supplied_try_all(struct supplied *s);
+/* The same for one that was not tried alone since the last supplied_try_all: its component's id,
+ * borrowed until the next change, and whether it was refused before. NULL: there is none. */
+const char *supplied_try_one(struct supplied *s, bool *ret_again);
+/* What is tried is taken (0), refused, or else as new as before. */
+void supplied_end(struct supplied *s, int result);
+/* Whether a negative errno is the last word on a value. All others may pass. */
+bool supplied_is_refusal(int result);
+/* What was refused is new again, for what it was refused by has changed: whether there is any. */
+bool supplied_renew(struct supplied *s);
+
+/* The value that is tried, or else the one that was taken. Borrowed until the next change; NULL:
+ * there is none. `s` may be NULL. O(values). */
 const struct andiron_value *supplied_get(const struct supplied *s, const char *id,
 					 const char *export_name);
 

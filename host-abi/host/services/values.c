@@ -16,20 +16,84 @@
 
 DEFINE_CLEANUP(struct instance *, instance_unref);
 
+/* Changes the graph to what is tried now. */
+static int attempt(struct host *host)
+{
+	int r;
+
+	host->trying = true;
+	r = host->options.refresh(host->options.context);
+	host->trying = false;
+	return r;
+}
+
+static struct instance *find(struct host *host, const char *id)
+{
+	vec_each (&host->instances, at)
+		if (!(*at)->retiring && strcmp((*at)->name, id) == 0)
+			return instance_ref(*at);
+	return NULL;
+}
+
+/* One after the other, so that one that is refused holds up no other. Whether some are to be tried
+ * once more. */
+static bool try_each(struct host *host)
+{
+	bool later = false, again;
+	const char *id;
+
+	while ((id = supplied_try_one(host->supplied, &again))) {
+		_cleanup_(instance_unrefp) struct instance *i = find(host, id);
+		int r = attempt(host);
+
+		supplied_end(host->supplied, r);
+		later |= r < 0 && !supplied_is_refusal(r);
+		if (i && supplied_is_refusal(r))
+			instance_healthf(
+				i, ANDIRON_HEALTH_UNHEALTHY,
+				"its value is refused where it is named; the log says why");
+		else if (i && r == 0 && again)
+			instance_healthf(i, ANDIRON_HEALTH_HEALTHY, "its value is taken now");
+	}
+	return later;
+}
+
+/* What fails for another reason than the values may succeed later: a port that is in use, memory,
+ * a component that is busy. */
+static bool try_values(struct host *host)
+{
+	size_t n = supplied_try_all(host->supplied);
+	int r;
+
+	if (n < 2) {
+		supplied_end(host->supplied, -EAGAIN);
+		return try_each(host);
+	}
+	/* Together first: what belongs together changes at once. */
+	r = attempt(host);
+	supplied_end(host->supplied, r == 0 ? 0 : -EAGAIN);
+	if (r == -EBUSY || r == -ETIMEDOUT)
+		return true;
+	return r < 0 && try_each(host);
+}
+
 static void refresh(struct loop_timer *timer)
 {
 	struct host *host = container_of(timer, struct host, refresh);
-	int r;
 
 	if (!host->running || atomic_load(&host->n_stops) > 0)
 		return;
-	if (host->reloading) {
+	if (host->reloading)
 		loop_timer_set(&host->loop, timer, clock_mono() + BUSY_NS);
-		return;
-	}
-	r = host->options.refresh(host->options.context);
-	if (r == -EBUSY || r == -ETIMEDOUT)
+	else if (try_values(host))
 		loop_timer_set(&host->loop, timer, clock_mono() + AGAIN_NS);
+}
+
+void values_changed_graph(struct host *host)
+{
+	supplied_prune(host->supplied, host->plan);
+	if (!host->trying && supplied_renew(host->supplied))
+		loop_timer_set(&host->loop, &host->refresh, clock_mono() + GATHER_NS);
 }
 
 int values_init(struct host *host)

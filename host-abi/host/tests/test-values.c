@@ -8,23 +8,38 @@
 
 struct scene {
 	struct host *host;
-	struct probe a;
+	struct probe a, b;
 	struct andiron_component component; /* a producer that has a value, too */
 	struct andiron_extension values;
 	atomic_int n_refreshes;
 	int answer;
+	const char *bad; /* a value of which no plan is made, for the reason `answer` */
 };
 
 static const struct andiron_export exports[] = {{"targets", ANDIRON_EXPORT_TARGETS, 0, ""},
 						{"content", ANDIRON_EXPORT_VALUE, 0, ""}};
 
-static int32_t send(const struct scene *s, const char *name, const char *text)
+static int32_t send_of(const struct scene *s, const struct probe *p, const char *name,
+		       const char *text)
 {
 	const struct andiron_values *table = s->values.table;
 	const struct andiron_value value = {.kind = ANDIRON_VALUE_STRING,
 					    .string = {text, strlen(text)}};
 
-	return table->send(s->values.self, s->a.instance, name, &value);
+	return table->send(s->values.self, p->instance, name, &value);
+}
+
+static int32_t send(const struct scene *s, const char *name, const char *text)
+{
+	return send_of(s, &s->a, name, text);
+}
+
+/* As a plan that is made now would have it. */
+static bool has(const struct scene *s, const char *id, const char *text)
+{
+	const struct andiron_value *v = supplied_get(host_supplied(s->host), id, "content");
+
+	return v && str_is((struct str){v->string.ptr, v->string.len}, text);
 }
 
 static int refresh(void *context)
@@ -32,6 +47,8 @@ static int refresh(void *context)
 	struct scene *s = context;
 
 	atomic_fetch_add(&s->n_refreshes, 1);
+	if (s->bad)
+		return has(s, "a", s->bad) || has(s, "b", s->bad) ? s->answer : 0;
 	return s->answer;
 }
 
@@ -44,6 +61,8 @@ static void open_scene(struct scene *s, int (*refresh_fn)(void *context),
 	s->component.exports = exports;
 	s->component.n_exports = 2;
 	test_node(plan, "a", &s->component, &s->a);
+	if (s->bad)
+		test_node(plan, "b", &s->component, &s->b);
 	s->host =
 		test_host((struct host_options){.refresh = refresh_fn, .live = live, .context = s});
 	expect_eq(host_load(s->host, plan, NULL), 0);
@@ -80,6 +99,83 @@ TEST(a_value_changes_the_graph)
 	host_free(s.host);
 }
 
+static const char *health_of(const struct probe *p, uint32_t *ret_state)
+{
+	const struct instance *i = host_instance_of(p);
+
+	*ret_state = i->health.state;
+	return i->health.text;
+}
+
+/* A value that is refused leaves the last one, is told by its component's health, and holds up no
+ * other. With another configuration it is tried again. */
+static void send_a_bad_one(void *context, const char *failed)
+{
+	struct scene *s = context;
+	struct plan *plan = test_plan();
+	uint32_t state;
+	int n;
+
+	expect_eq(s->a.host->extension(s->a.instance, ANDIRON_VALUES_ID, &s->values), 0);
+	expect_eq(send(s, "content", "good"), 0);
+	test_until(s->host, &s->n_refreshes, 1);
+	expect_eq(send(s, "content", "bad"), 0);
+	expect_eq(send_of(s, &s->b, "content", "other"), 0);
+	test_until(s->host, &s->n_refreshes, 4); /* both, then each */
+	expect(has(s, "a", "good") && has(s, "b", "other"));
+	expect(strstr(health_of(&s->a, &state), "its value is refused"));
+	expect_eq(state, ANDIRON_HEALTH_UNHEALTHY);
+	expect(!strstr(health_of(&s->b, &state), "refused"));
+	expect_eq(send(s, "content", "bad"), -EPERM);
+	n = s->n_refreshes;
+	s->bad = "none";
+	test_node(plan, "a", &s->component, &s->a);
+	test_node(plan, "b", &s->component, &s->b);
+	expect_eq(host_reload(s->host, plan, NULL), 0);
+	test_until(s->host, &s->n_refreshes, n + 1);
+	expect(has(s, "a", "bad"));
+	health_of(&s->a, &state);
+	expect_eq(state, ANDIRON_HEALTH_HEALTHY);
+	host_stop(s->host);
+}
+
+TEST(a_refused_value_is_one_value)
+{
+	struct scene s = {.bad = "bad", .answer = -EINVAL};
+
+	open_scene(&s, refresh, send_a_bad_one);
+	test_run(s.host, 0);
+	host_free(s.host);
+}
+
+/* What fails for a reason that may pass stays new: it is not refused, and is tried again. */
+static void send_a_late_one(void *context, const char *failed)
+{
+	struct scene *s = context;
+	uint32_t state;
+
+	expect_eq(s->a.host->extension(s->a.instance, ANDIRON_VALUES_ID, &s->values), 0);
+	expect_eq(send(s, "content", "late"), 0);
+	test_until(s->host, &s->n_refreshes, 1);
+	expect(!has(s, "a", "late"));
+	expect(!strstr(health_of(&s->a, &state), "refused"));
+	expect_eq(send(s, "content", "late"), 0);
+	s->answer = 0;
+	expect_eq(send_of(s, &s->b, "content", "more"), 0); /* sooner than in 10 s */
+	test_until(s->host, &s->n_refreshes, 2);
+	expect(has(s, "a", "late") && has(s, "b", "more"));
+	host_stop(s->host);
+}
+
+TEST(what_may_pass_is_no_refusal)
+{
+	struct scene s = {.bad = "late", .answer = -EADDRINUSE};
+
+	open_scene(&s, refresh, send_a_late_one);
+	test_run(s.host, 0);
+	host_free(s.host);
+}
+
 /* A value of a component that is gone is forgotten. */
 TEST(who_is_gone_has_no_value)
 {
@@ -90,7 +186,9 @@ TEST(who_is_gone_has_no_value)
 	open_scene(&s, refresh, NULL);
 	expect_eq(s.a.host->extension(s.a.instance, ANDIRON_VALUES_ID, &s.values), 0);
 	expect_eq(send(&s, "content", "x"), 0);
-	expect(supplied_get(host_supplied(s.host), "a", "content"));
+	expect_eq(supplied_try_all(s.host->supplied), 1);
+	supplied_end(s.host->supplied, 0);
+	expect(has(&s, "a", "x"));
 	test_node(plan, "b", &test_producer, &b);
 	expect_eq(host_reload(s.host, plan, NULL), 0);
 	expect(!supplied_get(host_supplied(s.host), "a", "content"));

@@ -20,8 +20,9 @@ struct andiron_values {
 	uint32_t reserved;
 
 	/* The export's value from now on: a STRING, or a MAP of STRINGs, of at most 1 MiB of UTF-8.
-	 * What has the flag SECRET is never shown. Copied. The same value again changes nothing. 0,
-	 * -ENOMEM, or -EINVAL for another value or export. [loop] [serial], O(bytes). */
+	 * What has the flag SECRET is never shown. Copied. The same value again changes nothing. 0;
+	 * -EPERM if it is the last one, and was refused where it is named (the one before goes on);
+	 * -ENOMEM; -EINVAL for another value or export. [loop] [serial], O(bytes). */
 	int32_t (*send)(void *self, uint64_t instance, const char *export_name,
 			const struct andiron_value *value);
 };

@@ -28,6 +28,8 @@ static struct supplied *supply(void)
 
 	expect(s);
 	expect_eq(supplied_set(s, "test.value.v", "data", &map), 1);
+	expect_eq(supplied_try_all(s), 1);
+	supplied_end(s, 0);
 	return s;
 }
 
@@ -218,6 +220,93 @@ TEST(uses_are_told_once)
 	buf_free(&text);
 }
 
+static void take_all(struct supplied *s)
+{
+	expect(supplied_try_all(s) > 0);
+	supplied_end(s, 0);
+}
+
+static void expect_kept(const struct supplied *s, const char *id, const char *text)
+{
+	const struct andiron_value *v = supplied_get(s, id, "data");
+
+	expect_str(v ? ((struct str){v->string.ptr, v->string.len}) : STR("none"), text);
+}
+
+static int set(struct supplied *s, const char *id, const char *value)
+{
+	const struct andiron_value v = text(value, 0);
+
+	return supplied_set(s, id, "data", &v);
+}
+
+/* What is refused leaves what was taken, and each other value; it is known again, until it may be
+ * tried once more. */
+TEST(what_is_refused_is_one_value)
+{
+	struct supplied *s = supplied_new();
+	bool again;
+
+	expect(s);
+	expect_eq(set(s, "a", "a1"), 1);
+	expect_eq(set(s, "b", "b1"), 1);
+	take_all(s);
+	expect_eq(set(s, "a", "a2"), 1);
+	expect_eq(set(s, "b", "b2"), 1);
+	expect_kept(s, "a", "a1");
+	expect_eq(supplied_try_all(s), 2);
+	expect_kept(s, "a", "a2");
+	supplied_end(s, -EAGAIN);
+	expect_str(str_of(supplied_try_one(s, &again)), "a");
+	expect(!again);
+	expect_kept(s, "a", "a2");
+	expect_kept(s, "b", "b1");
+	supplied_end(s, -EINVAL);
+	expect_str(str_of(supplied_try_one(s, &again)), "b");
+	supplied_end(s, 0);
+	expect(!supplied_try_one(s, &again));
+	expect_kept(s, "a", "a1");
+	expect_kept(s, "b", "b2");
+	expect_eq(set(s, "a", "a2"), -EPERM);
+	expect_eq(supplied_try_all(s), 0);
+	expect(supplied_renew(s) && !supplied_renew(s));
+	expect_str(str_of(supplied_try_one(s, &again)), "a");
+	expect(again);
+	supplied_end(s, -EPERM);
+	expect_eq(set(s, "a", "a1"), 0); /* it is what it was before */
+	expect(!supplied_renew(s));
+	supplied_free(s);
+}
+
+/* What comes while another is tried is new; what fails for a reason that may pass is, too. */
+TEST(what_comes_meanwhile_is_new)
+{
+	struct supplied *s = supplied_new();
+	bool again;
+
+	expect(s);
+	expect_eq(set(s, "a", "a1"), 1);
+	for (int i = 0; i < 2; i++) {
+		expect_eq(supplied_try_all(s), 1);
+		supplied_end(s, -EADDRINUSE);
+	}
+	expect(!supplied_get(s, "a", "data"));
+	expect_eq(supplied_try_all(s), 1);
+	expect_eq(set(s, "a", "a1"), 0);
+	expect_eq(set(s, "a", "a2"), 1);
+	expect_kept(s, "a", "a1");
+	supplied_end(s, -EINVAL);
+	expect_eq(supplied_try_all(s), 1);
+	expect_eq(set(s, "a", "a3"), 1);
+	supplied_end(s, 0);
+	expect_kept(s, "a", "a2");
+	expect_eq(supplied_try_all(s), 1);
+	supplied_end(s, 0);
+	expect_kept(s, "a", "a3");
+	expect(!supplied_try_one(s, &again));
+	supplied_free(s);
+}
+
 /* What is sent again changes nothing; what is no text, or too much, is refused and changes nothing;
  * who is gone is forgotten. */
 TEST(the_store)
@@ -237,6 +326,8 @@ TEST(the_store)
 	expect_eq(supplied_set(s, "b", "data", &bad), -EINVAL);
 	expect_eq(supplied_set(s, "b", "data", &number), -EINVAL);
 	expect_eq(supplied_set(s, "b", "data", &long_one), -EINVAL);
+	expect(!supplied_get(s, "b", "data"));
+	take_all(s);
 	expect_eq(supplied_get(s, "b", "data")->flags, ANDIRON_VALUE_SECRET);
 	expect(!supplied_get(s, "b", "other") && !supplied_get(NULL, "b", "data"));
 	expect(vec_push(&plan.nodes, node));
@@ -259,8 +350,11 @@ static int build(void *context)
 	struct plan *plan = NULL;
 	int r = s ? supplied_set(s, "test.value.v", "data", &v) : -ENOMEM;
 
-	if (r == 1)
+	if (r == 1) {
+		expect_eq(supplied_try_all(s), 1);
+		supplied_end(s, 0);
 		r = plan_build_with(&source, 1, &registry, s, &diags, &plan);
+	}
 	plan_free(plan);
 	diags_free(&diags);
 	supplied_free(s);
