@@ -128,6 +128,7 @@ def content_of_a_url():
         with Agent("agent.alloy") as a:
             a.until_says("status.http for one of remote.http.port")
             a.until_health("remote.http.port", "unhealthy", "answered 503")
+            a.until_health("status.http", "unhealthy", "waits for a value of remote.http.port")
             server.answer = says(f"\n {ports[0]} \n")
             a.until(lambda: listens(ports[0]), "it listens")
             a.until_health("remote.http.port", "healthy")

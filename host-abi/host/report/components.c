@@ -136,7 +136,7 @@ static void put_links(struct buf *out, const struct listing *l, const struct lin
 	buf_putc(out, ']');
 }
 
-static void put_health(struct buf *out, struct instance *i)
+static struct health health_of(struct instance *i)
 {
 	struct health health = {.state = ANDIRON_HEALTH_UNKNOWN};
 
@@ -145,11 +145,17 @@ static void put_health(struct buf *out, struct instance *i)
 		health = i->health;
 		pthread_mutex_unlock(&i->lock);
 	}
-	buf_printf(out, "{\"state\":\"%s\",\"message\":", health_name(health.state));
-	json_put_str(out, str_of(health.text));
+	return health;
+}
+
+/* What ends the fields of the list. */
+static void put_health(struct buf *out, const struct health *health)
+{
+	buf_printf(out, ",\"health\":{\"state\":\"%s\",\"message\":", health_name(health->state));
+	json_put_str(out, str_of(health->text));
 	buf_str_append(out, STR(",\"updatedTime\":"));
-	report_put_time(out, health.since_ns);
-	buf_putc(out, '}');
+	report_put_time(out, health->since_ns);
+	buf_str_append(out, STR("},\"original\":\"\",\"liveDebuggingEnabled\":false"));
 }
 
 /* What only the answer about one component has. */
@@ -168,11 +174,10 @@ static void put_rest(struct buf *out, const struct listing *l, size_t n)
 	buf_str_append(out, STR(",\"debugInfo\":[]"));
 }
 
-static void put_component(struct buf *out, const struct listing *l, size_t n, bool whole)
+/* What begins them. */
+static void put_names(struct buf *out, const char *id, const char *name)
 {
-	const struct plan_node *node = &l->plan->nodes.p[n];
-	const char *name = node->registered->component->name;
-	struct str module, local = local_of(node->id, &module);
+	struct str module, local = local_of(id, &module);
 
 	buf_str_append(out, STR("{\"name\":"));
 	json_put_str(out, str_of(name));
@@ -184,17 +189,37 @@ static void put_component(struct buf *out, const struct listing *l, size_t n, bo
 		buf_str_append(out, STR(",\"label\":"));
 		json_put_str(out, str_skip(local, strlen(name) + 1));
 	}
+}
+
+static void put_component(struct buf *out, const struct listing *l, size_t n, bool whole)
+{
+	const struct plan_node *node = &l->plan->nodes.p[n];
+	struct health health = health_of(find(l, node->id));
+
+	put_names(out, node->id, node->registered->component->name);
 	buf_str_append(out, STR(",\"referencesTo\":"));
 	put_links(out, l, &l->names, n);
 	buf_str_append(out, STR(",\"referencedBy\":"));
 	put_links(out, l, &l->named_by, n);
 	buf_str_append(out, STR(",\"dataFlowEdgesTo\":"));
 	put_links(out, l, &l->flows_to, n);
-	buf_str_append(out, STR(",\"health\":"));
-	put_health(out, find(l, node->id));
-	buf_str_append(out, STR(",\"original\":\"\",\"liveDebuggingEnabled\":false"));
+	put_health(out, &health);
 	if (whole)
 		put_rest(out, l, n);
+	buf_putc(out, '}');
+}
+
+/* One that waits for a value has neither arguments nor edges yet. */
+static void put_waiting(struct buf *out, const struct host *host,
+			const struct plan_waiting *waiting, bool whole)
+{
+	struct health health = report_waiting(host, waiting);
+
+	put_names(out, waiting->id, waiting->registered->component->name);
+	buf_str_append(out, STR(",\"referencesTo\":[],\"referencedBy\":[],\"dataFlowEdgesTo\":[]"));
+	put_health(out, &health);
+	if (whole)
+		buf_str_append(out, STR(",\"arguments\":[],\"exports\":[],\"debugInfo\":[]"));
 	buf_putc(out, '}');
 }
 
@@ -208,13 +233,26 @@ int host_components_json(struct host *host, struct buf *out)
 		buf_str_append(out, n ? STR(",\n") : STR(""));
 		put_component(out, &l, n, false);
 	}
+	for (size_t n = 0; r == 0 && l.plan && n < l.plan->waiting.n; n++) {
+		buf_str_append(out, n || l.plan->nodes.n ? STR(",\n") : STR(""));
+		put_waiting(out, host, &l.plan->waiting.p[n], false);
+	}
 	buf_str_append(out, STR("]\n"));
 	listing_fini(&l);
 	return r == 0 && out->failed ? -ENOMEM : r;
 }
 
+static const struct plan_waiting *find_waiting(const struct host *host, struct str id)
+{
+	for (size_t n = 0; host->plan && n < host->plan->waiting.n; n++)
+		if (str_is(id, host->plan->waiting.p[n].id))
+			return &host->plan->waiting.p[n];
+	return NULL;
+}
+
 int host_component_json(struct host *host, struct str id, struct buf *out)
 {
+	const struct plan_waiting *waiting = find_waiting(host, id);
 	struct listing l = {0};
 	size_t n = 0, all = host->plan ? host->plan->nodes.n : 0;
 	int r = -ENOENT;
@@ -226,6 +264,10 @@ int host_component_json(struct host *host, struct str id, struct buf *out)
 		if (r == 0)
 			put_component(out, &l, n, true);
 		buf_putc(out, '\n');
+	} else if (waiting) {
+		put_waiting(out, host, waiting, true);
+		buf_putc(out, '\n');
+		r = 0;
 	}
 	listing_fini(&l);
 	return r == 0 && out->failed ? -ENOMEM : r;

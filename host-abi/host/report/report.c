@@ -81,26 +81,34 @@ void report_put_time(struct buf *out, int64_t real_ns)
 	json_put_str(out, str_of(text));
 }
 
-static void put_health(struct buf *out, struct instance *i)
+struct health report_waiting(const struct host *host, const struct plan_waiting *waiting)
 {
-	struct health health;
+	struct health health = {
+		.state = ANDIRON_HEALTH_UNHEALTHY,
+		.since_ns = host->configuration.taken_ns,
+	};
 
-	pthread_mutex_lock(&i->lock);
-	health = i->health;
-	pthread_mutex_unlock(&i->lock);
+	snprintf(health.text, sizeof(health.text), "waits for a value of %s", waiting->waits_for);
+	return health;
+}
+
+static void put_health(struct buf *out, const char *id, const struct health *health, bool *first)
+{
+	buf_str_append(out, *first ? STR("") : STR(", "));
+	*first = false;
 	buf_str_append(out, STR("{\"id\": "));
-	json_put_str(out, str_of(i->name));
-	buf_printf(out, ", \"health\": \"%s\", \"message\": ", health_name(health.state));
-	json_put_str(out, str_of(health.text));
+	json_put_str(out, str_of(id));
+	buf_printf(out, ", \"health\": \"%s\", \"message\": ", health_name(health->state));
+	json_put_str(out, str_of(health->text));
 	buf_str_append(out, STR(", \"since\": "));
-	report_put_time(out, health.since_ns);
+	report_put_time(out, health->since_ns);
 	buf_putc(out, '}');
 }
 
-/* Healthy as a whole if nobody is worse than not yet known. */
+/* Healthy as a whole if nobody is worse than not yet known, or waits. */
 static bool all_healthy(struct host *host)
 {
-	bool healthy = true;
+	bool healthy = !host->plan || host->plan->waiting.n == 0;
 
 	vec_each (&host->instances, at) {
 		pthread_mutex_lock(&(*at)->lock);
@@ -117,9 +125,17 @@ int host_health_json(struct host *host, struct buf *out)
 	buf_printf(out, "{\"healthy\": %s, \"components\": [",
 		   all_healthy(host) ? "true" : "false");
 	vec_each (&host->instances, at) {
-		buf_str_append(out, first ? STR("") : STR(", "));
-		put_health(out, *at);
-		first = false;
+		struct health health;
+
+		pthread_mutex_lock(&(*at)->lock);
+		health = (*at)->health;
+		pthread_mutex_unlock(&(*at)->lock);
+		put_health(out, (*at)->name, &health, &first);
+	}
+	for (size_t n = 0; host->plan && n < host->plan->waiting.n; n++) {
+		struct health health = report_waiting(host, &host->plan->waiting.p[n]);
+
+		put_health(out, host->plan->waiting.p[n].id, &health, &first);
 	}
 	buf_str_append(out, STR("]}\n"));
 	return out->failed ? -ENOMEM : 0;

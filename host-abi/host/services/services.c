@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "host/flow/offer.h"
+#include "host/report/report.h"
 #include "host/services/reload-request.h"
 #include "host/services/sandboxed-worker.h"
 #include "host/services/callbacks.h"
@@ -291,6 +292,18 @@ static int32_t status_components(void *self, andiron_component_fn fn, void *arg)
 		pthread_mutex_unlock(&i->lock);
 		state.health = health.state;
 		state.message = (struct andiron_str){health.text, strlen(health.text)};
+		fn(arg, &state);
+	}
+	for (size_t n = 0; host->plan && n < host->plan->waiting.n; n++) {
+		const struct plan_waiting *waiting = &host->plan->waiting.p[n];
+		const struct health health = report_waiting(host, waiting);
+		const struct andiron_component_state state = {
+			.id = {waiting->id, strlen(waiting->id)},
+			.message = {health.text, strlen(health.text)},
+			.flags = waiting->registered->component->flags,
+			.health = health.state,
+		};
+
 		fn(arg, &state);
 	}
 	return 0;

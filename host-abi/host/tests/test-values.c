@@ -3,6 +3,7 @@
 #include "host/lang/supplied.h"
 #include "host/tests/test-support.h"
 
+#include <andiron/status.h>
 #include <andiron/values.h>
 #include <errno.h>
 
@@ -192,6 +193,52 @@ TEST(who_is_gone_has_no_value)
 	test_node(plan, "b", &test_producer, &b);
 	expect_eq(host_reload(s.host, plan, NULL), 0);
 	expect(!supplied_get(host_supplied(s.host), "a", "content"));
+	host_free(s.host);
+}
+
+static void put_state(void *arg, const struct andiron_component_state *state)
+{
+	buf_printf(arg, "%.*s %u %u %.*s\n", (int)state->id.len, state->id.ptr, state->live,
+		   state->health, (int)state->message.len, state->message.ptr);
+}
+
+static bool says(const struct buf *text, const char *words)
+{
+	return str_search(buf_str(text), str_of(words)) < text->n;
+}
+
+/* What waits is told wherever components are, with what it waits for. */
+TEST(what_waits_is_told)
+{
+	static const struct registered_component registered = {.component = &test_writer};
+	struct scene s = {0};
+	struct plan *plan = test_plan();
+	struct buf told = BUF_NULL;
+	struct andiron_extension status;
+	const struct andiron_status *table;
+
+	open_scene(&s, refresh, NULL);
+	test_node(plan, "a", &s.component, &s.a);
+	expect(vec_push(&plan->waiting, ((struct plan_waiting){"m/w", "a", &registered})));
+	expect_eq(host_reload(s.host, plan, NULL), 0);
+	expect_eq(host_health_json(s.host, &told), 0);
+	expect(str_starts(buf_str(&told), STR("{\"healthy\": false")));
+	expect(says(&told, "{\"id\": \"m/w\", \"health\": \"unhealthy\", \"message\": "
+			   "\"waits for a value of a\""));
+	buf_clear(&told);
+	expect_eq(host_components_json(s.host, &told), 0);
+	expect(says(&told, "\"localID\":\"w\",\"moduleID\":\"m\""));
+	expect(says(&told, "\"state\":\"unhealthy\",\"message\":\"waits for a value of a\""));
+	buf_clear(&told);
+	expect_eq(host_component_json(s.host, STR("m/w"), &told), 0);
+	expect(says(&told, "\"arguments\":[]"));
+	expect_eq(host_component_json(s.host, STR("w"), &told), -ENOENT);
+	buf_clear(&told);
+	expect_eq(s.a.host->extension(s.a.instance, ANDIRON_STATUS_ID, &status), 0);
+	table = status.table;
+	expect_eq(table->components(status.self, put_state, &told), 0);
+	expect(str_ends(buf_str(&told), STR("m/w 0 2 waits for a value of a\n")));
+	buf_free(&told);
 	host_free(s.host);
 }
 
