@@ -214,6 +214,11 @@ int host_reload(struct host *host, struct plan *plan, struct error *err)
 	return r;
 }
 
+const struct plan_waiting *host_would_lose(const struct host *host, const struct plan *plan)
+{
+	return host->plan ? plan_loses(host->plan, plan) : NULL;
+}
+
 int host_load(struct host *host, struct plan *plan, struct error *err)
 {
 	check(!host->plan && !host->running);

@@ -60,6 +60,9 @@ int host_load(struct host *host, struct plan *plan, struct error *err);
  * goes on. Takes the plan over. */
 int host_reload(struct host *host, struct plan *plan, struct error *err);
 
+/* plan_loses of the plan that runs and another. */
+const struct plan_waiting *host_would_lose(const struct host *host, const struct plan *plan);
+
 /* What components have supplied, for plan_build_with; borrowed until the loop goes on. */
 const struct supplied *host_supplied(const struct host *host);
 

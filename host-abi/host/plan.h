@@ -80,3 +80,12 @@ int plan_build(const struct source *sources, size_t n_sources, struct registry *
 int plan_build_with(const struct source *sources, size_t n_sources, struct registry *registry,
 		    const struct supplied *supplied, struct diags *diags, struct plan **ret);
 void plan_free(struct plan *plan);
+
+/* What would wait though it does not in `from`, where something of that stops in `to`: the first of
+ * it, or NULL. Such a change loses what runs for a value that may never come. O(nodes²). */
+const struct plan_waiting *plan_loses(const struct plan *from, const struct plan *to);
+
+/* Adds the components of `next` that supply values, without edges, and the files of its values; a
+ * component of both stays as it is, unless something in `next` waits for it. Takes `next` over,
+ * also on failure: 0 or -ENOMEM. */
+int plan_add_suppliers(struct plan *plan, struct plan *next);

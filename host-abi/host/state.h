@@ -60,7 +60,6 @@ struct host {
 	bool running, reloading, live;
 	bool reload_requested;     /* services/reload-request.h */
 	struct supplied *supplied; /* of components; services/values.h */
-	bool trying;               /* some of them */
 	struct loop_timer refresh;
 	struct {
 		bool refused; /* the one that was tried last */

@@ -140,6 +140,10 @@ static void answer_reload(struct server_request *r, int32_t result)
 	if (result == 0) {
 		answer.status = 200;
 		answer.body = STR("config reloaded\n");
+	} else if (result == -EINPROGRESS) {
+		answer.status = 202;
+		answer.body = STR("not reloaded yet: the new configuration is taken when a value "
+				  "is there that it waits for; the log says whose\n");
 	} else if (result == -EOPNOTSUPP || result == -ECANCELED || result == -ENOMEM ||
 		   result == -EBUSY || result == -ETIMEDOUT) {
 		answer.status = 503;

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import http.server
 import json
+import re
 import signal
 import threading
 import urllib.error
@@ -107,6 +108,14 @@ def endless(piece):
     return answer
 
 
+def by_path(**answers):
+    return lambda handler: answers[handler.path.strip("/")](handler)
+
+
+def taken(agent):
+    return len(re.findall(r"(?<!not )\breloaded", agent.text()))
+
+
 def listens(port):
     with contextlib.suppress(urllib.error.URLError, ConnectionError):
         return get(port, "/-/healthy")[0] == 200
@@ -160,6 +169,73 @@ def content_of_a_url():
             a.until(lambda: a.text().count("reloaded") >= 3, "it reloads")
             assert listens(ports[1]), "a reload keeps the last value, too"
             assert a.metric("andiron_remote_failures_total") > 0
+            a.stop()
+
+
+@case
+def reload_to_a_value_that_is_missing():
+    """A reload that would make what runs wait is made when the value is there; until then its
+    component begins beside what runs. So is a value that is refused no reason to stop."""
+    ports = [free_port(), free_port()]
+    with Server(says("", 503)) as server:
+        write("agent.alloy", f"status.http {{\n  listen_port = {ports[0]}\n  reload = true\n}}\n")
+        with Agent("agent.alloy") as a:
+            a.until(lambda: listens(ports[0]), "it listens")
+            write("agent.alloy", CONTENT % (server.port, ""))
+            told = get(ports[0], "/-/reload")
+            assert told[0] == 202 and "a value is there" in told[1], told
+            a.until_says(
+                "status.http waits for a value of remote.http.port: the old configuration goes on"
+            )
+            a.until_health("remote.http.port", "unhealthy", "answered 503")
+            server.answer = says("<html>")
+            a.until_health("remote.http.port", "unhealthy", "its value is refused")
+            assert listens(ports[0])
+            assert get(ports[0], "/-/ready")[0] == 200
+            server.answer = says(ports[1])
+            a.until(lambda: listens(ports[1]), "the new configuration is taken")
+            a.until(lambda: not listens(ports[0]), "the old one is gone")
+            a.until_health("remote.http.port", "healthy")
+            a.stop()
+
+
+@case
+def one_of_two_values_is_refused():
+    """A value that is refused holds up no other one."""
+    port = free_port()
+    more = """
+remote.http "key" {
+  url            = "http://127.0.0.1:%d/key"
+  poll_frequency = "1s"
+  poll_timeout   = "900ms"
+}
+remote.http "user" {
+  url            = "http://127.0.0.1:%d/user"
+  headers        = { "X-Key" = remote.http.key.content }
+  poll_frequency = "1s"
+  poll_timeout   = "900ms"
+}
+"""
+    answers = {"port": says(port), "key": says("k1"), "user": says("")}
+    with Server(by_path(**answers)) as server:
+        write("agent.alloy", CONTENT % (server.port, "") + more % (server.port, server.port))
+
+        def asked_with(key):
+            return any(s[1] == "/user" and s[2].get("X-Key") == key for s in server.seen)
+
+        with Agent("agent.alloy") as a:
+            a.until(lambda: listens(port), "it listens")
+            a.until(lambda: asked_with("k1"), "the key is used")
+            server.answer = by_path(**{**answers, "port": says("<html>"), "key": says("k2")})
+            a.until_health("remote.http.port", "unhealthy", "its value is refused")
+            a.until(lambda: asked_with("k2"), "the other value is used")
+            assert listens(port)
+            before = taken(a)
+            a.signal(signal.SIGHUP)
+            a.until(lambda: taken(a) > before, "it reloads")
+            assert listens(port)
+            server.answer = by_path(**answers)
+            a.until_health("remote.http.port", "healthy")
             a.stop()
 
 

@@ -141,20 +141,31 @@ int kept_settle(struct kept *k, struct error *err)
 	return 0;
 }
 
+static int check_one(const struct kept *k, const struct registered_component *registered,
+		     const char *id, struct error *err)
+{
+	uint64_t gone = declared(registered) & k->held & ~k->mask;
+
+	if (k->kernel_symbols)
+		gone &= ~PRIVILEGE(CAP_SYSLOG);
+	if (!gone || (k->mask & PRIVILEGE(CAP_SYS_ADMIN) && !(gone & ~PARTS_OF_ADMIN)))
+		return 0;
+	return error_set(err, -EPERM,
+			 "%s needs %s, which was given up at start because nothing needed it then; "
+			 "restart the agent",
+			 id, kept_names(gone).text);
+}
+
+/* What waits will need it, too. */
 int kept_check(const struct kept *k, const struct plan *plan, struct error *err)
 {
-	vec_each (&plan->nodes, node) {
-		uint64_t gone = declared(node->registered) & k->held & ~k->mask;
+	int r = 0;
 
-		if (k->kernel_symbols)
-			gone &= ~PRIVILEGE(CAP_SYSLOG);
-		if (gone && !(k->mask & PRIVILEGE(CAP_SYS_ADMIN) && !(gone & ~PARTS_OF_ADMIN)))
-			return error_set(err, -EPERM,
-					 "%s needs %s, which was given up at start because nothing "
-					 "needed it then; restart the agent",
-					 node->id, kept_names(gone).text);
-	}
-	return 0;
+	vec_each (&plan->nodes, node)
+		r = r < 0 ? r : check_one(k, node->registered, node->id, err);
+	vec_each (&plan->waiting, node)
+		r = r < 0 ? r : check_one(k, node->registered, node->id, err);
+	return r;
 }
 
 struct kept_names kept_names(uint64_t mask)

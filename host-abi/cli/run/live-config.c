@@ -13,6 +13,7 @@
 void live_config_fini(struct live_config *live)
 {
 	config_free(live->config);
+	config_free(live->pending);
 	config_free(live->refused);
 	buf_free(&live->unread);
 }
@@ -123,30 +124,69 @@ static int make_plan(const struct live_config *live, struct config *config,
 	return r;
 }
 
-static int change_to_plan(const struct live_config *live, struct plan *plan, struct host *host,
-			  struct error *err)
+/* A plan keeps its texts until it is replaced, so another one needs its own. */
+static struct config *copy_of(const struct config *config)
 {
-	int r = kept_check(live->kept, plan, err);
+	struct config *copy = config_new();
 
-	if (r < 0)
-		plan_free(plan);
-	return r < 0 ? r : host_reload(host, plan, err);
+	for (size_t i = 0; copy && i < config->sources.n; i++) {
+		const struct source *s = config->sources.p[i];
+
+		if (config_add_text(copy, s->name, s->text) == 0)
+			continue;
+		config_free(copy);
+		copy = NULL;
+	}
+	return copy;
 }
 
-static int change_graph(const struct live_config *live, struct config *config,
+static void become(struct live_config *live, struct config *config, struct config *pending)
+{
+	config_free(live->config);
+	config_free(live->pending);
+	live->config = config;
+	live->pending = pending;
+}
+
+/* What runs goes on, with those beside it that supply values to the next plan. */
+static int go_on_beside(struct live_config *live, struct config *pending, struct plan *next,
 			struct registry *registry, struct host *host)
 {
+	struct config *copy = copy_of(live->config);
 	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
-	struct manner manner;
-	int r;
+	int r = -ENOMEM;
 
-	config->supplied = host_supplied(host);
-	r = make_plan(live, config, registry, &plan);
+	if (copy) {
+		copy->supplied = host_supplied(host);
+		r = config_plan(copy, registry, true, stderr, &plan);
+	}
 	if (r < 0)
+		plan_free(next);
+	else
+		r = plan_add_suppliers(plan, next);
+	if (r < 0)
+		plan_free(plan);
+	else
+		r = host_reload(host, plan, &err);
+	if (r < 0) {
+		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s",
+			   err.code ? err.text : "what runs cannot be planned again");
+		config_free(copy);
 		return r;
-	manner = manner_of(live, plan);
-	r = change_to_plan(live, plan, host, &err);
+	}
+	follow_files(live, plan);
+	become(live, copy, pending);
+	return 0;
+}
+
+static int change_to(struct live_config *live, struct config *config, struct plan *plan,
+		     struct host *host)
+{
+	struct manner manner = manner_of(live, plan);
+	struct error err = ERROR_NULL;
+	int r = host_reload(host, plan, &err);
+
 	if (r < 0) {
 		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
 		return r;
@@ -155,11 +195,40 @@ static int change_graph(const struct live_config *live, struct config *config,
 	say_what_waits(live, plan);
 	log_change(live->log, manner.level, manner.format);
 	host_log_change(host, manner.level, manner.format);
+	become(live, config, NULL);
 	return 0;
 }
 
+/* Takes the configuration over, to run or as the pending one; not on failure. */
+static int change_graph(struct live_config *live, struct config *config, struct registry *registry,
+			struct host *host)
+{
+	const struct plan_waiting *lost;
+	struct error err = ERROR_NULL;
+	struct plan *plan = NULL;
+	int r;
+
+	config->supplied = host_supplied(host);
+	r = make_plan(live, config, registry, &plan);
+	if (r < 0)
+		return r;
+	r = kept_check(live->kept, plan, &err);
+	if (r < 0) {
+		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
+		plan_free(plan);
+		return r;
+	}
+	lost = host_would_lose(host, plan);
+	if (!lost)
+		return change_to(live, config, plan, host);
+	log_printf(live->log, ANDIRON_LOG_WARN, RUN_LOG_NAME,
+		   "%s waits for a value of %s: the old configuration goes on until it is there",
+		   lost->id, lost->waits_for);
+	return go_on_beside(live, config, plan, registry, host);
+}
+
 /* With the plugins' files as they are now. */
-static int change_all(const struct live_config *live, struct config *config, struct host *host)
+static int change_all(struct live_config *live, struct config *config, struct host *host)
 {
 	struct error err = ERROR_NULL;
 	struct registry *registry = NULL;
@@ -202,9 +271,8 @@ static int try(struct live_config *live, struct host *host, struct config *confi
 		config_free(config); /* so that it is tried again */
 	} else if (r < 0) {
 		live->refused = config;
-	} else {
-		config_free(live->config); /* the old plan is gone */
-		live->config = config;
+	} else if (live->pending) {
+		return -EINPROGRESS; /* neither taken nor refused */
 	}
 	return note(live, host, r);
 }
@@ -217,6 +285,13 @@ static int cannot_read(struct live_config *live, struct host *host, const struct
 	return note(live, host, err->code);
 }
 
+static const struct config *tried_last(const struct live_config *live)
+{
+	if (live->refused)
+		return live->refused;
+	return live->pending ? live->pending : live->config;
+}
+
 static int take(struct live_config *live, struct host *host, bool always)
 {
 	struct error err = ERROR_NULL;
@@ -227,8 +302,7 @@ static int take(struct live_config *live, struct host *host, bool always)
 		return !always && str_is(buf_str(&live->unread), err.text)
 			       ? 0
 			       : cannot_read(live, host, &err);
-	if (!always && live->unread.n == 0 &&
-	    config_same(config, live->refused ? live->refused : live->config)) {
+	if (!always && live->unread.n == 0 && config_same(config, tried_last(live))) {
 		config_free(config);
 		return 0;
 	}
@@ -248,26 +322,13 @@ int live_config_follow(struct live_config *live, struct host *host)
 
 int live_config_refresh(struct live_config *live, struct host *host)
 {
-	struct config *copy = config_new();
-	bool good = copy;
-	int r = -ENOMEM;
+	struct config *copy = copy_of(live->pending ? live->pending : live->config);
+	int r = copy ? change_graph(live, copy, *live->registry, host) : -ENOMEM;
 
-	/* What runs keeps its texts until it is replaced. */
-	for (size_t i = 0; good && i < live->config->sources.n; i++) {
-		const struct source *s = live->config->sources.p[i];
-
-		good = config_add_text(copy, s->name, s->text) == 0;
-	}
-	if (good)
-		r = change_graph(live, copy, *live->registry, host);
-	if (r == 0) {
-		config_free(live->config);
-		live->config = copy;
-	} else {
+	if (r < 0)
 		config_free(copy);
-	}
-	/* Configuration files that were refused still are. */
-	if (r == 0 && (live->refused || live->unread.n > 0))
+	/* Configuration files that were refused still are, and those that wait still do. */
+	if (r == 0 && (live->refused || live->pending || live->unread.n > 0))
 		return 0;
 	return note(live, host, r);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration that an agent runs, and how another takes its place: it is read, becomes a plan
  * and is given to the host, all or nothing. What is refused is said, and counted in the host's
- * metrics; what ran goes on. */
+ * metrics; what ran goes on. So it does beside a new configuration that would stop something and
+ * waits for values: their suppliers begin, and the change is made when the values are there. */
 #pragma once
 
 #include "cli/privileges/kept.h"
@@ -27,6 +28,7 @@ struct live_config {
 	struct followed_files *files;       /* told of each plan */
 	/* Its own. */
 	struct config *config;  /* of the graph that runs */
+	struct config *pending; /* takes its place when values are there that it names, or NULL */
 	struct config *refused; /* what was tried last, if that was refused; else NULL */
 	struct buf unread;      /* why it could not be read when it was tried last */
 };
@@ -42,7 +44,7 @@ bool live_config_readable(const struct live_config *live);
 
 /* Reads it again, takes up plugin files that were replaced (registry_renew), changes the graph.
  * 0, or a negative errno after a message; -EBUSY and
- * -ETIMEDOUT: a component had no time, so try again. */
+ * -ETIMEDOUT: a component had no time, so try again; -EINPROGRESS: it waits for values. */
 int live_config_reload(struct live_config *live, struct host *host);
 
 /* The same with the plugins that are known, if the files differ from what was tried last. */

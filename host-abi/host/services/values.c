@@ -16,17 +16,6 @@
 
 DEFINE_CLEANUP(struct instance *, instance_unref);
 
-/* Changes the graph to what is tried now. */
-static int attempt(struct host *host)
-{
-	int r;
-
-	host->trying = true;
-	r = host->options.refresh(host->options.context);
-	host->trying = false;
-	return r;
-}
-
 static struct instance *find(struct host *host, const char *id)
 {
 	vec_each (&host->instances, at)
@@ -44,7 +33,7 @@ static bool try_each(struct host *host)
 
 	while ((id = supplied_try_one(host->supplied, &again))) {
 		_cleanup_(instance_unrefp) struct instance *i = find(host, id);
-		int r = attempt(host);
+		int r = host->options.refresh(host->options.context);
 
 		supplied_end(host->supplied, r);
 		later |= r < 0 && !supplied_is_refusal(r);
@@ -70,7 +59,7 @@ static bool try_values(struct host *host)
 		return try_each(host);
 	}
 	/* Together first: what belongs together changes at once. */
-	r = attempt(host);
+	r = host->options.refresh(host->options.context);
 	supplied_end(host->supplied, r == 0 ? 0 : -EAGAIN);
 	if (r == -EBUSY || r == -ETIMEDOUT)
 		return true;
@@ -92,7 +81,7 @@ static void refresh(struct loop_timer *timer)
 void values_changed_graph(struct host *host)
 {
 	supplied_prune(host->supplied, host->plan);
-	if (!host->trying && supplied_renew(host->supplied))
+	if (supplied_renew(host->supplied))
 		loop_timer_set(&host->loop, &host->refresh, clock_mono() + GATHER_NS);
 }
 

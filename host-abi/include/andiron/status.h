@@ -56,9 +56,10 @@ struct andiron_status {
 
 	/* Has the configuration read again, as SIGHUP does, and calls fn on the strand of
 	 * `instance` with the result: 0, or a negative errno (the log says why) when the old one
-	 * goes on. fn is not called if the instance is destroyed before. 0, or -EBUSY: it is being
-	 * changed already; -EOPNOTSUPP: there is nobody here who reads one; -EINVAL; -ENOMEM; then
-	 * fn is not called. Absent in shorter tables. [loop] */
+	 * goes on; -EINPROGRESS: until values are there that the new one waits for. fn is not
+	 * called if the instance is destroyed before. 0, or -EBUSY: it is being changed already;
+	 * -EOPNOTSUPP: there is nobody here who reads one; -EINVAL; -ENOMEM; then fn is not called.
+	 * Absent in shorter tables. [loop] */
 	int32_t (*reload)(void *self, uint64_t instance, andiron_offer_fn fn, void *arg);
 
 	/* One component as JSON: the fields of the list, and with what arguments it runs (without

@@ -3,6 +3,7 @@
 #include "host/lang/tests/test-lang.h"
 #include "host/lang/supplied.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 #include <errno.h>
@@ -138,6 +139,88 @@ TEST(what_is_not_there_is_waited_for)
 		    "number\n"
 		    "    4 |   n = -1\n"
 		    "      |       ^~\n");
+}
+
+static struct plan *plan_of(struct arena *texts, const char *text, const struct supplied *s)
+{
+	struct registry registry = {0};
+	struct source *source = arena_alloc(texts, sizeof(*source));
+	struct diags diags = {0};
+	struct plan *plan = NULL;
+
+	*source = (struct source){"f", str_of(text)};
+	expect_eq(plan_build_with(source, 1, &registry, s, &diags, &plan), 0);
+	diags_free(&diags);
+	return plan;
+}
+
+#define WRITER(label, value)                                                                       \
+	"pyroscope.write \"" label "\" { external_labels = { a = " value " } }\n"
+#define SENDER(to) "pyroscope.relabel \"r\" { forward_to = [pyroscope.write." to ".receiver] }\n"
+
+/* What runs is not given up for what waits; where nothing is given up, or nothing waits that did
+ * not before, a change is made at once. */
+TEST(what_runs_is_not_lost_for_what_waits)
+{
+	static const char *const texts[] = {
+		SENDER("p") WRITER("p", "\"x\""),
+		SENDER("p") WRITER("p", "test.value.v.data.key")
+			VALUE("v"), /* p and r would wait */
+		SENDER("q") WRITER("q", "test.value.v.data.key")
+			VALUE("v"), /* under another name */
+		SENDER("p") WRITER("p", "\"x\"") WRITER("q", "test.value.v.data.key") VALUE("v"),
+		SENDER("p") WRITER("p", "test.value.w.data") VALUE("w"),
+	};
+	struct arena sources = ARENA_NULL;
+	struct supplied *s = supply();
+	struct plan *plans[5], *there = plan_of(&sources, texts[1], s);
+
+	for (size_t i = 0; i < 5; i++)
+		plans[i] = plan_of(&sources, texts[i], NULL);
+	expect_str(str_of(plan_loses(plans[0], plans[1])->id), "pyroscope.relabel.r");
+	expect_str(str_of(plan_loses(plans[0], plans[1])->waits_for), "test.value.v");
+	expect_str(str_of(plan_loses(plans[0], plans[2])->id), "pyroscope.relabel.r");
+	expect_str(str_of(plan_loses(there, plans[4])->waits_for), "test.value.w");
+	expect(!plan_loses(plans[0], plans[3])); /* it waits, and nothing stops */
+	expect(!plan_loses(plans[1], plans[4])); /* it has waited before */
+	expect(!plan_loses(plans[0], there) && !plan_loses(there, plans[0]));
+	for (size_t i = 0; i < 5; i++)
+		plan_free(plans[i]);
+	plan_free(there);
+	supplied_free(s);
+	arena_free(&sources);
+}
+
+/* Beside what runs begin those that supply values to the next plan, and nothing else of it. One
+ * that runs stays as it is, unless the next plan waits for it. */
+TEST(suppliers_begin_beside_what_runs)
+{
+	static const char before[] = WRITER("p", "\"x\"") "test.value \"v\" { value = 1 }\n"
+							  "test.value \"w\" { value = 1 }\n";
+	static const char after[] = WRITER("p", "test.value.w.data")
+		WRITER("q", "test.value.v.data.key") "raw.write \"new\" {}\n"
+						     "test.value \"v\" { value = 2 }\n"
+						     "test.value \"w\" { value = 2 }\n"
+						     "test.value \"u\" { value = 2 }\n";
+	struct arena sources = ARENA_NULL;
+	struct supplied *s = supply();
+	struct plan *plan = plan_of(&sources, before, s), *next = plan_of(&sources, after, s);
+	const char *ids[] = {"pyroscope.write.p", "test.value.v", "test.value.w", "test.value.u"};
+	const int64_t values[] = {0, 1, 2, 2};
+
+	expect_eq(plan_add_suppliers(plan, next), 0);
+	expect_eq(plan->nodes.n, 4);
+	for (size_t i = 0; i < 4; i++) {
+		const struct plan_node *node = &plan->nodes.p[i];
+
+		expect_str(str_of(node->id), ids[i]);
+		if (values[i])
+			expect_eq(node->args->items[0].integer, values[i]);
+	}
+	expect_eq(plan->waiting.n, 0);
+	plan_free(plan);
+	supplied_free(s);
+	arena_free(&sources);
 }
 
 /* Nobody waits for himself, alone or in a circle. */
@@ -337,8 +420,9 @@ TEST(the_store)
 	supplied_free(s);
 }
 
-static const char sparse[] = VALUE("v") VALUE("u") ANY(
-	"[test.value.v.data, test.value.v.data]") "test.any \"b\" {\n  value = test.value.u.data\n}\n";
+static const char sparse[] = VALUE("v") VALUE("u")
+	ANY("[test.value.v.data, test.value.v.data]")
+	"test.any \"b\" {\n  value = test.value.u.data\n}\n";
 
 static int build(void *context)
 {
@@ -347,14 +431,21 @@ static int build(void *context)
 	struct registry registry = {.supplied = s};
 	struct source source = {"f", str_of(sparse)};
 	struct diags diags = {0};
-	struct plan *plan = NULL;
+	struct plan *plan = NULL, *next = NULL;
 	int r = s ? supplied_set(s, "test.value.v", "data", &v) : -ENOMEM;
 
 	if (r == 1) {
+		r = plan_build_with(&source, 1, &registry, s, &diags, &next);
 		expect_eq(supplied_try_all(s), 1);
 		supplied_end(s, 0);
-		r = plan_build_with(&source, 1, &registry, s, &diags, &plan);
 	}
+	if (r == 0)
+		r = plan_build_with(&source, 1, &registry, s, &diags, &plan);
+	if (r == 0) {
+		r = plan_add_suppliers(plan, next);
+		next = NULL;
+	}
+	plan_free(next);
 	plan_free(plan);
 	diags_free(&diags);
 	supplied_free(s);
