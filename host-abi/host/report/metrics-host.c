@@ -132,6 +132,11 @@ static void add_components(struct adding *a, struct host *host)
 		    state == ANDIRON_HEALTH_HEALTHY, LABELS("component_id", (*at)->name));
 		add_flow(a, *at);
 	}
+	for (size_t i = 0; host->plan && i < host->plan->waiting.n; i++) {
+		n[ANDIRON_HEALTH_UNHEALTHY]++;
+		add(a, GAUGE, "andiron_component_healthy", "1 if the component is healthy.", 0,
+		    LABELS("component_id", host->plan->waiting.p[i].id));
+	}
 	for (uint32_t s = 0; s <= ANDIRON_HEALTH_EXITED; s++)
 		add(a, GAUGE, "alloy_component_controller_running_components",
 		    "Components by health.", n[s], LABELS("health_type", health_name(s)));

@@ -234,6 +234,9 @@ TEST(what_waits_is_told)
 	expect(says(&told, "\"arguments\":[]"));
 	expect_eq(host_component_json(s.host, STR("w"), &told), -ENOENT);
 	buf_clear(&told);
+	expect_eq(host_metrics(s.host, &told), 0);
+	expect(says(&told, "andiron_component_healthy{component_id=\"m/w\"} 0\n"));
+	buf_clear(&told);
 	expect_eq(s.a.host->extension(s.a.instance, ANDIRON_STATUS_ID, &status), 0);
 	table = status.table;
 	expect_eq(table->components(status.self, put_state, &told), 0);
