@@ -173,6 +173,43 @@ def content_of_a_url():
 
 
 @case
+def what_waits_is_not_ready():
+    """A writer that waits for a value is told by the probe and among the components."""
+    port = free_port()
+    with Server(says("", 503)) as server:
+        write(
+            "agent.alloy",
+            f"""
+status.http {{
+  listen_port = {port}
+}}
+remote.http "url" {{
+  url = "http://127.0.0.1:{server.port}/url"
+}}
+pyroscope.write "w" {{
+  endpoint {{
+    url = remote.http.url.content
+  }}
+}}
+""",
+        )
+        with Agent("agent.alloy") as a:
+            a.until(lambda: listens(port), "it listens")
+            code, text = get(port, "/-/ready")
+            assert code == 503, text
+            assert "pyroscope.write.w: waits for a value of remote.http.url" in text, text
+            states = {
+                c["localID"]: c["health"]["state"]
+                for c in json.loads(get(port, "/api/v0/web/components")[1])
+            }
+            assert states["pyroscope.write.w"] == "unhealthy", states
+            assert get(port, "/api/v0/web/components/pyroscope.write.w")[0] == 200
+            server.answer = says("http://127.0.0.1:9/")
+            a.until_ready(port)  # it is asked again soon, not in a minute
+            a.stop()
+
+
+@case
 def reload_to_a_value_that_is_missing():
     """A reload that would make what runs wait is made when the value is there; until then its
     component begins beside what runs. So is a value that is refused no reason to stop."""
