@@ -86,7 +86,7 @@ void client_poll_fail(struct client_poll *p, const char *why)
 		abi_log(&p->host, ANDIRON_LOG_WARN, "%s; trying again", why);
 	p->reported = true;
 	abi_health(&p->host, ANDIRON_HEALTH_UNHEALTHY, "%s%s", why,
-		   p->had ? "; the last value stays" : "; it has given no value yet");
+		   p->had ? "; the last value stays" : "; it has given no value since it started");
 }
 
 int client_poll_send(struct client_poll *p, const struct andiron_value *value, struct error *err)

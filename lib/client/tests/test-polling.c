@@ -109,7 +109,7 @@ TEST(the_first_value_is_asked_for_soon)
 	struct client_poll *p = begin(60 * NS_PER_SEC);
 
 	client_poll_ask(p);
-	expect(strstr(seen.said, "no value yet"));
+	expect(strstr(seen.said, "no value since it started"));
 	expect_eq(seen.after_ns, NS_PER_SEC);
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
 		fire(p, seconds[i]);
