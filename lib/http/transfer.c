@@ -202,7 +202,7 @@ static CURLcode set_method(struct transfer *t, const struct http_request *reques
 {
 	CURLcode code = CURLE_OK;
 
-	if (strcmp(request->method, "GET") == 0) {
+	if (strcmp(request->method, "GET") == 0 && request->body.n == 0) {
 		SET(CURLOPT_HTTPGET, 1L);
 		return code;
 	}

@@ -260,6 +260,9 @@ TEST(sends_method_body_headers_and_proof)
 	x.request.method = "PUT";
 	exchange_run(&x);
 	expect(echoed(&x, "PUT / ") && echoed(&x, "\r\nAuthorization: Bearer abc\r\n"));
+	x.request.method = "GET"; /* which may have a body */
+	exchange_run(&x);
+	expect(echoed(&x, "GET / ") && echoed(&x, "\r\n\r\nthe body"));
 	x.config.bearer_token = STR_NULL;
 	x.config.authorization_type = STR("ApiKey");
 	x.config.authorization_credentials = STR("xyz");
