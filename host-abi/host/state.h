@@ -61,6 +61,7 @@ struct host {
 	bool reload_requested;     /* services/reload-request.h */
 	struct supplied *supplied; /* of components; services/values.h */
 	struct loop_timer refresh;
+	bool gathering; /* values: `refresh` is set for those that have come */
 	struct {
 		bool refused; /* the one that was tried last */
 		uint64_t n_refused;

@@ -66,23 +66,34 @@ static bool try_values(struct host *host)
 	return r < 0 && try_each(host);
 }
 
+/* From the first of them on, so that none keeps putting it off. */
+static void gather(struct host *host)
+{
+	if (!host->gathering)
+		loop_timer_set(&host->loop, &host->refresh, clock_mono() + GATHER_NS);
+	host->gathering = true;
+}
+
 static void refresh(struct loop_timer *timer)
 {
 	struct host *host = container_of(timer, struct host, refresh);
 
+	host->gathering = false;
 	if (!host->running || atomic_load(&host->n_stops) > 0)
 		return;
-	if (host->reloading)
+	if (host->reloading) {
 		loop_timer_set(&host->loop, timer, clock_mono() + BUSY_NS);
-	else if (try_values(host))
+		host->gathering = true;
+	} else if (try_values(host) && !host->gathering) {
 		loop_timer_set(&host->loop, timer, clock_mono() + AGAIN_NS);
+	}
 }
 
 void values_changed_graph(struct host *host)
 {
 	supplied_prune(host->supplied, host->plan);
 	if (supplied_renew(host->supplied))
-		loop_timer_set(&host->loop, &host->refresh, clock_mono() + GATHER_NS);
+		gather(host);
 }
 
 int values_init(struct host *host)
@@ -133,7 +144,7 @@ static int32_t send(void *self, uint64_t instance, const char *export_name,
 		return 0;
 	r = supplied_set(host->supplied, i->name, export_name, value);
 	if (r == 1)
-		loop_timer_set(&host->loop, &host->refresh, clock_mono() + GATHER_NS);
+		gather(host);
 	return r < 0 ? r : 0;
 }
 
