@@ -88,9 +88,8 @@ int config_header(struct curl_slist **list, struct str name, struct str value, s
 	return 0;
 }
 
-/* The secret itself, or the content of its file without white space around. */
-static int read_secret(struct str value, struct str path, struct buf *scratch, struct str *ret,
-		       struct error *err)
+int config_secret(struct str value, struct str path, struct buf *scratch, struct str *ret,
+		  struct error *err)
 {
 	_cleanup_(freep) char *name = NULL;
 	int rc;
@@ -131,7 +130,7 @@ static int set_basic(struct transfer *t, const struct http_config *c, struct err
 	struct str password;
 	int rc;
 
-	rc = read_secret(c->basic_password, c->basic_password_file, &scratch, &password, err);
+	rc = config_secret(c->basic_password, c->basic_password_file, &scratch, &password, err);
 	if (rc)
 		return rc;
 	if (curl_easy_setopt(t->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) != CURLE_OK)
@@ -150,11 +149,11 @@ static int set_auth(struct transfer *t, const struct http_config *c, struct erro
 	if (c->basic_username.p || c->basic_password.p || c->basic_password_file.p)
 		return set_basic(t, c, err);
 	if (c->bearer_token.p || c->bearer_token_file.p) {
-		rc = read_secret(c->bearer_token, c->bearer_token_file, &scratch, &secret, err);
+		rc = config_secret(c->bearer_token, c->bearer_token_file, &scratch, &secret, err);
 	} else if (c->authorization_credentials.p || c->authorization_credentials_file.p) {
 		if (c->authorization_type.n)
 			type = c->authorization_type;
-		rc = read_secret(c->authorization_credentials, c->authorization_credentials_file,
+		rc = config_secret(c->authorization_credentials, c->authorization_credentials_file,
 				 &scratch, &secret, err);
 	}
 	if (rc == 0 && secret.p)

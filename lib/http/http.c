@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client: one curl multi handle driven through its socket interface.
+/* The client in this process: one curl multi handle driven through its socket interface.
  *
  * Invariants: a transfer is in the list exactly while its handle is in the multi handle. `done` is
  * called only from `reap`, when curl is not on the stack; so it may send and cancel. A transfer
@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "http/client.h"
 #include "http/transfer.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@
 #error "libcurl 7.87 or later is needed: CURLOPT_QUICK_EXIT, thread-safe global init"
 #endif
 
-struct http_client {
+struct local {
+	struct http_client base; /* first: a client is one of these */
 	struct http_loop loop;
 	CURLM *multi;
 	struct transfer *transfers;
@@ -36,7 +38,7 @@ struct http_client {
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket_context)
 {
-	struct http_client *client = context;
+	struct local *client = context;
 	uint32_t events = 0;
 
 	check(fd >= 0);
@@ -50,7 +52,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
 
 static int on_timer(CURLM *multi, long after_ms, void *context)
 {
-	struct http_client *client = context;
+	struct local *client = context;
 
 	client->curl_deadline = after_ms < 0 ? INT64_MAX
 					     : clock_mono() + (int64_t)after_ms * NS_PER_MSEC;
@@ -58,7 +60,7 @@ static int on_timer(CURLM *multi, long after_ms, void *context)
 }
 
 /* Sets the loop's one timer to the nearest of curl's deadline and ours. */
-static void arm(struct http_client *client)
+static void arm(struct local *client)
 {
 	int64_t deadline = client->curl_deadline, now;
 
@@ -78,7 +80,7 @@ static void arm(struct http_client *client)
 }
 
 /* Takes a transfer out of the list and of curl. */
-static void detach(struct http_client *client, struct transfer *t)
+static void detach(struct local *client, struct transfer *t)
 {
 	check(!client->in_curl && *t->link == t && (!t->next || t->next->link == &t->next));
 	client->in_curl = true;
@@ -90,13 +92,13 @@ static void detach(struct http_client *client, struct transfer *t)
 	client->n_attended -= t->attended;
 }
 
-static void attend(struct http_client *client, struct transfer *t)
+static void attend(struct local *client, struct transfer *t)
 {
 	client->n_attended += !t->attended;
 	t->attended = true;
 }
 
-static void finish(struct http_client *client, struct transfer *t, CURLcode code)
+static void finish(struct local *client, struct transfer *t, CURLcode code)
 {
 	detach(client, t);
 	if (!t->cancelled)
@@ -106,7 +108,7 @@ static void finish(struct http_client *client, struct transfer *t, CURLcode code
 
 /* Ends transfers that finished, stalled or were cancelled, and reports those that have left. The
  * list is read again after each end, since `done` may change it. */
-static void reap(struct http_client *client)
+static void reap(struct local *client)
 {
 	int64_t now = clock_mono();
 	struct transfer *t, *next;
@@ -133,7 +135,7 @@ static void reap(struct http_client *client)
 	arm(client);
 }
 
-static void drive(struct http_client *client, curl_socket_t fd, int events)
+static void drive(struct local *client, curl_socket_t fd, int events)
 {
 	int running;
 
@@ -144,8 +146,9 @@ static void drive(struct http_client *client, curl_socket_t fd, int events)
 	reap(client);
 }
 
-void http_ready(struct http_client *client, int fd, uint32_t events)
+static void local_ready(struct http_client *base, int fd, uint32_t events)
 {
+	struct local *client = (struct local *)base;
 	int flags = 0;
 
 	if (events & HTTP_IN)
@@ -157,17 +160,20 @@ void http_ready(struct http_client *client, int fd, uint32_t events)
 	drive(client, fd, flags);
 }
 
-void http_timeout(struct http_client *client)
+static void local_timeout(struct http_client *base)
 {
+	struct local *client = (struct local *)base;
+
 	client->armed = INT64_MAX;
 	if (client->curl_deadline <= clock_mono())
 		client->curl_deadline = INT64_MAX;
 	drive(client, CURL_SOCKET_TIMEOUT, 0);
 }
 
-int http_send(struct http_client *client, const struct http_config *config,
-	      const struct http_request *request, uint64_t *ret_id, struct error *err)
+static int local_send(struct http_client *base, const struct http_config *config,
+		      const struct http_request *request, uint64_t *ret_id, struct error *err)
 {
+	struct local *client = (struct local *)base;
 	struct transfer *t;
 	CURLMcode code;
 	bool nested = client->in_curl;
@@ -200,7 +206,7 @@ int http_send(struct http_client *client, const struct http_config *config,
 	return 0;
 }
 
-static struct transfer *find(struct http_client *client, uint64_t id)
+static struct transfer *find(struct local *client, uint64_t id)
 {
 	struct transfer *t = client->transfers;
 
@@ -209,19 +215,8 @@ static struct transfer *find(struct http_client *client, uint64_t id)
 	return t;
 }
 
-bool http_was_sent(struct http_client *client, uint64_t id)
+static void cancel(struct local *client, struct transfer *t)
 {
-	struct transfer *t = find(client, id);
-
-	return t && transfer_was_sent(t);
-}
-
-void http_cancel(struct http_client *client, uint64_t id)
-{
-	struct transfer *t = find(client, id);
-
-	if (!t)
-		return;
 	t->cancelled = true;
 	if (client->in_curl) {
 		attend(client, t); /* reap ends it */
@@ -229,6 +224,44 @@ void http_cancel(struct http_client *client, uint64_t id)
 	}
 	finish(client, t, CURLE_OK);
 	arm(client);
+}
+
+static void local_cancel(struct http_client *base, uint64_t id)
+{
+	struct local *client = (struct local *)base;
+	struct transfer *t = find(client, id);
+
+	if (t)
+		cancel(client, t);
+}
+
+static bool local_withdraw(struct http_client *base, uint64_t id)
+{
+	struct local *client = (struct local *)base;
+	struct transfer *t = find(client, id);
+	bool sent = t && transfer_was_sent(t);
+
+	if (t)
+		cancel(client, t);
+	return sent;
+}
+
+static void local_free(struct http_client *base)
+{
+	struct local *client = (struct local *)base;
+
+	check(!client->in_curl);
+	while (client->transfers) {
+		struct transfer *t = client->transfers;
+
+		detach(client, t);
+		transfer_free(t);
+	}
+	curl_multi_cleanup(client->multi);
+	if (client->armed != INT64_MAX)
+		client->loop.timer(client->loop.context, -1);
+	curl_global_cleanup();
+	free(client);
 }
 
 /* Names resolve in threads of libcurl's, or a lookup would stop the loop. */
@@ -245,9 +278,18 @@ static int check_library(struct error *err)
 	return 0;
 }
 
+static const struct http_client_calls calls = {
+	.ready = local_ready,
+	.timeout = local_timeout,
+	.send = local_send,
+	.cancel = local_cancel,
+	.withdraw = local_withdraw,
+	.free = local_free,
+};
+
 int http_client_new(const struct http_loop *loop, struct http_client **ret, struct error *err)
 {
-	struct http_client *client;
+	struct local *client;
 	int rc = check_library(err);
 
 	if (rc)
@@ -255,6 +297,7 @@ int http_client_new(const struct http_loop *loop, struct http_client **ret, stru
 	client = calloc(1, sizeof(*client));
 	if (!client)
 		return -ENOMEM;
+	client->base.calls = &calls;
 	client->loop = *loop;
 	client->curl_deadline = client->armed = INT64_MAX;
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -271,24 +314,6 @@ int http_client_new(const struct http_loop *loop, struct http_client **ret, stru
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
 	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer);
 	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-	*ret = client;
+	*ret = &client->base;
 	return 0;
-}
-
-void http_client_free(struct http_client *client)
-{
-	if (!client)
-		return;
-	check(!client->in_curl);
-	while (client->transfers) {
-		struct transfer *t = client->transfers;
-
-		detach(client, t);
-		transfer_free(t);
-	}
-	curl_multi_cleanup(client->multi);
-	if (client->armed != INT64_MAX)
-		client->loop.timer(client->loop.context, -1);
-	curl_global_cleanup();
-	free(client);
 }

@@ -118,8 +118,10 @@ struct http_request {
 int http_send(struct http_client *client, const struct http_config *config,
 	      const struct http_request *request, uint64_t *ret_id, struct error *err);
 void http_cancel(struct http_client *client, uint64_t id);
-/* Whether the last byte of a request under way has left, as in `sent` above. */
-bool http_was_sent(struct http_client *client, uint64_t id);
+/* The same, and says whether the last byte has left, as in `sent` above. True too where that cannot
+ * be known. Not from within a callback. May take a second where the client is a process of its own
+ * (http/sender/sender.h). */
+bool http_withdraw(struct http_client *client, uint64_t id);
 
 /* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A request
  * says the same, but only when it is made. O(bytes). */

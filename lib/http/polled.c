@@ -5,6 +5,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 
+#include <errno.h>
+
 static void on_watch(void *context, int fd, uint32_t events)
 {
 	struct http_polled *loop = context;
@@ -16,7 +18,7 @@ static void on_watch(void *context, int fd, uint32_t events)
 		i++;
 	if (i < loop->fds.n)
 		loop->fds.p[i] = events ? watched : loop->fds.p[--loop->fds.n];
-	else if (events && vec_reserve(&loop->ready, i + 1))
+	else if (events && vec_reserve(&loop->ready, i + 2))
 		/* A watch that cannot be had shows as a request that times out. */
 		(void)vec_push(&loop->fds, watched);
 }
@@ -28,12 +30,23 @@ static void on_timer(void *context, int64_t after_ms)
 	loop->deadline_ns = after_ms < 0 ? INT64_MAX : clock_mono() + after_ms * NS_PER_MSEC;
 }
 
+int http_polled_hooks(struct http_polled *loop, struct http_loop *ret)
+{
+	*loop = (struct http_polled){.deadline_ns = INT64_MAX};
+	*ret = (struct http_loop){loop, on_watch, on_timer};
+	return vec_reserve(&loop->ready, 1) ? 0 : -ENOMEM;
+}
+
 int http_polled_init(struct http_polled *loop, struct error *err)
 {
-	const struct http_loop hooks = {loop, on_watch, on_timer};
+	struct http_loop hooks;
+	int r = http_polled_hooks(loop, &hooks);
 
-	*loop = (struct http_polled){.deadline_ns = INT64_MAX};
-	return http_client_new(&hooks, &loop->client, err);
+	if (r == 0)
+		r = http_client_new(&hooks, &loop->client, err);
+	if (r < 0)
+		vec_free(&loop->ready);
+	return r;
 }
 
 void http_polled_fini(struct http_polled *loop)
@@ -54,17 +67,20 @@ static void report(struct http_polled *loop, const struct pollfd *p)
 		http_ready(loop->client, p->fd, events);
 }
 
-static void turn(struct http_polled *loop, int64_t until_ns)
+void http_polled_turn(struct http_polled *loop, struct pollfd *more, int64_t until_ns)
 {
 	size_t n = loop->fds.n;
 	int64_t wake = loop->deadline_ns < until_ns ? loop->deadline_ns : until_ns;
 	int64_t wait = (wake - clock_mono() + NS_PER_MSEC - 1) / NS_PER_MSEC;
 
 	/* Watches change while they are reported. */
-	check(n <= loop->ready.capacity);
+	check(n < loop->ready.capacity);
 	if (n)
 		memcpy(loop->ready.p, loop->fds.p, n * sizeof(*loop->fds.p));
-	poll(loop->ready.p, n, wait <= 0 ? 0 : wait > INT32_MAX ? INT32_MAX : (int)wait);
+	if (more)
+		loop->ready.p[n] = *more;
+	wait = wait <= 0 ? 0 : wait > INT32_MAX ? INT32_MAX : wait;
+	poll(loop->ready.p, n + (more != NULL), (int)wait);
 	for (size_t i = 0; i < n; i++)
 		report(loop, &loop->ready.p[i]);
 	if (clock_mono() >= loop->deadline_ns) {
@@ -78,6 +94,6 @@ bool http_polled_until(struct http_polled *loop, const bool *flag, int64_t timeo
 	int64_t until = clock_mono() + timeout_ms * NS_PER_MSEC;
 
 	while (!*flag && clock_mono() < until)
-		turn(loop, until);
+		http_polled_turn(loop, NULL, until);
 	return *flag;
 }

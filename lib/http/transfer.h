@@ -66,6 +66,9 @@ void transfer_finish(struct transfer *t, CURLcode code);
 /* config.c: sets authentication, TLS, proxy and headers on the handle: 0 or negative errno with a
  * text. Token files are read here. */
 int config_apply(struct transfer *t, const struct http_config *config, struct error *err);
+/* The secret itself, or the content of its file without white space around, in `scratch`. */
+int config_secret(struct str value, struct str path, struct buf *scratch, struct str *ret,
+		  struct error *err);
 /* Adds one header line, refusing what would break out of it. */
 int config_header(struct curl_slist **list, struct str name, struct str value, struct error *err);
 /* Sets an option to a copy of the slice; nothing where it is STR_NULL. */

@@ -227,10 +227,9 @@ void endpoint_leave(struct endpoint *e, const char *reason, bool keep)
 	for (size_t i = 0; i < ENDPOINT_IN_FLIGHT; i++) {
 		struct request *q = &e->requests[i];
 		bool sending = q->state == REQUEST_SENDING;
-		bool sent = sending && http_was_sent(e->http, q->id);
+		bool left = request_is_under_way(q) && http_withdraw(e->http, q->id);
+		bool sent = sending && left;
 
-		if (request_is_under_way(q))
-			http_cancel(e->http, q->id);
 		q->state = REQUEST_FREE;
 		/* It was marked as sent before it was. */
 		if (sending && once && !sent)

@@ -26,8 +26,13 @@ void outcome_done(void *context, const struct http_response *r)
 void exchange_init(struct exchange *x, test_serve_fn serve, void *context)
 {
 	memset(x, 0, sizeof(*x));
-	x->server = test_server_new(serve, context);
 	test_loop_init(&x->loop);
+	exchange_serve(x, serve, context);
+}
+
+void exchange_serve(struct exchange *x, test_serve_fn serve, void *context)
+{
+	x->server = test_server_new(serve, context);
 	snprintf(x->url, sizeof(x->url), "http://127.0.0.1:%u/", test_server_port(x->server));
 	x->config.follow_redirects = true;
 	x->request = (struct http_request){

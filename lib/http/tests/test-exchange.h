@@ -26,6 +26,9 @@ struct exchange {
 
 void exchange_init(struct exchange *x, test_serve_fn serve, void *context);
 void exchange_fini(struct exchange *x);
+/* The second half of exchange_init, for a loop that is there. A loop may fork, so it is made before
+ * the server's thread: a thread could hold a lock of the allocator's, which the fork would keep. */
+void exchange_serve(struct exchange *x, test_serve_fn serve, void *context);
 
 /* Sends the request and waits for its one call of done. */
 void exchange_run(struct exchange *x);

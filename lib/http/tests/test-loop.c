@@ -2,13 +2,57 @@
 /* The loop and the server of test-loop.h. */
 #include "http/tests/test-loop.h"
 
+#include "http/sender/sender.h"
 #include "testing/test.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifdef SENDER
+
+/* The process is a fork that serves; a test that is one process's is a test of two here. */
+static int start(void *context, int *ret_socket, int *ret_pidfd)
+{
+	int fds[2];
+	pid_t pid;
+
+	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	pid = fork();
+	expect(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		_exit(http_serve(fds[1]) < 0);
+	}
+	close(fds[1]);
+	*ret_socket = fds[0];
+	*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return *ret_pidfd < 0 ? -errno : 0;
+}
+
+static void ended(void *context, const char *why, int64_t after_ms)
+{
+	fprintf(stderr, "# the process has ended: %s\n", why);
+}
+
+void test_loop_init(struct test_loop *loop)
+{
+	const struct http_process process = {NULL, start, ended};
+	struct error err = ERROR_NULL;
+	struct http_client *sender;
+	struct http_loop hooks;
+
+	/* Its own client is not used: the loop drives the other. */
+	http_polled_hooks(&loop->poll, &hooks);
+	if (http_sender_new(&hooks, &process, &sender, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+	loop->client = loop->poll.client = sender;
+}
+
+#else
 
 void test_loop_init(struct test_loop *loop)
 {
@@ -18,6 +62,8 @@ void test_loop_init(struct test_loop *loop)
 		test_fail(__FILE__, __LINE__, "%s", err.text);
 	loop->client = loop->poll.client;
 }
+
+#endif
 
 void test_loop_fini(struct test_loop *loop)
 {

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the process, seen from outside. Contract in sender-private.h. */
+#include "http/sender/sender-private.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "http/sender/wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LEAVE_MS 500 /* to take leave of servers */
+
+void sender_clear_aside(struct sender *a)
+{
+	vec_each (&a->aside, m)
+		buf_free(&m->payload);
+	a->aside.n = 0;
+	a->aside_bytes = 0;
+}
+
+/* Gives it a moment to take leave of servers, unless it is one that does not listen. */
+static void reap(struct sender *a, bool leave, char *ret_how, size_t n)
+{
+	struct pollfd gone = {.fd = a->pidfd, .events = POLLIN};
+	siginfo_t info = {0};
+
+	if (!leave || poll(&gone, 1, LEAVE_MS) <= 0)
+		syscall(SYS_pidfd_send_signal, a->pidfd, SIGKILL, NULL, 0);
+	while (waitid((idtype_t)P_PIDFD, (id_t)a->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+		;
+	close(take_fd(a->pidfd));
+	if (info.si_code == CLD_EXITED)
+		snprintf(ret_how, n, "it ended with %d", info.si_status);
+	else
+		snprintf(ret_how, n, "signal %d ended it", info.si_status);
+}
+
+void sender_close(struct sender *a, bool leave, char *ret_how, size_t n)
+{
+	if (a->channel.fd < 0)
+		return;
+	a->loop.watch(a->loop.context, a->channel.fd, 0);
+	close(a->channel.fd);
+	channel_fini(&a->channel);
+	reap(a, leave, ret_how, n);
+	sender_clear_aside(a);
+	a->ready = a->watches_out = false;
+	a->broken = 0;
+}
+
+int sender_start(struct sender *a)
+{
+	int socket, pidfd, r = a->process.start(a->process.context, &socket, &pidfd);
+
+	if (r < 0)
+		return r;
+	a->pidfd = pidfd;
+	r = channel_init(&a->channel, socket, WIRE_MAX_ANSWER);
+	if (r < 0) {
+		char how[64];
+
+		close(socket);
+		reap(a, false, how, sizeof(how));
+		a->channel.fd = -1;
+		return r;
+	}
+	a->starts++;
+	a->started_ns = clock_mono();
+	a->told = ERROR_NULL;
+	a->loop.watch(a->loop.context, a->channel.fd, HTTP_IN);
+	return 0;
+}
+
+void sender_arm(struct sender *a)
+{
+	int64_t at = INT64_MAX, now = clock_mono();
+	bool out = a->channel.fd >= 0 && channel_waits(&a->channel);
+
+	if (a->channel.fd < 0)
+		at = a->next_ns;
+	else if (a->broken || a->aside.n)
+		at = now;
+	else if (!a->ready)
+		at = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
+	for (const struct waiting *w = a->requests; w; w = w->next)
+		at = w->deadline_ns < at ? w->deadline_ns : at;
+	if (out != a->watches_out) {
+		a->watches_out = out;
+		a->loop.watch(a->loop.context, a->channel.fd, out ? HTTP_IN | HTTP_OUT : HTTP_IN);
+	}
+	if (at == a->armed_ns)
+		return;
+	a->armed_ns = at;
+	if (at == INT64_MAX)
+		a->loop.timer(a->loop.context, -1);
+	else
+		a->loop.timer(a->loop.context,
+			      at <= now ? 0 : (at - now + NS_PER_MSEC - 1) / NS_PER_MSEC);
+}
+
+const char *sender_reason(const struct sender *a, const char *how)
+{
+	switch (a->broken) {
+	case -EPIPE:
+		return how;
+	case -EPERM:
+		return a->told.text;
+	case -ETIMEDOUT:
+		return "it did not answer and was ended";
+	case -EBADMSG:
+		return "it said what it may not, and was ended";
+	default:
+		return strerror(-a->broken);
+	}
+}
+
+void sender_plan_next(struct sender *a, const char *why)
+{
+	int64_t now = clock_mono();
+	bool lived = now - a->started_ns > HTTP_SENDER_LAST_MS * NS_PER_MSEC;
+
+	a->wait_ms = lived || !a->wait_ms ? HTTP_SENDER_FIRST_MS : 2 * a->wait_ms;
+	if (a->wait_ms > HTTP_SENDER_LAST_MS)
+		a->wait_ms = HTTP_SENDER_LAST_MS;
+	a->next_ns = now + a->wait_ms * NS_PER_MSEC;
+	a->process.ended(a->process.context, why, a->wait_ms);
+}

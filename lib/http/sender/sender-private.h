@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sender as its files share it: sender.c has what its owner asks, answers.c what the process
+ * says, process.c its life. Private to lib/http/sender. */
+#pragma once
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "http/sender/sender.h"
+#include "http/sender/channel.h"
+#include "http/client.h"
+
+/* A request without its answer. */
+struct waiting {
+	struct waiting *next, **link;
+	uint64_t id;
+	struct http_request request; /* functions and bounds */
+	char *peer;
+	uint64_t last_packet; /* of what was put for it */
+	bool left, begun;
+	uint64_t made, received;
+	struct buf body;
+	bool given;
+	int64_t begun_ns, deadline_ns; /* CLOCK_MONOTONIC; INT64_MAX: it may take for ever */
+};
+
+struct aside {
+	uint32_t type;
+	uint64_t id;
+	struct buf payload;
+};
+
+struct sender {
+	struct http_client base; /* first: a client is one of these */
+	struct http_loop loop;
+	struct http_process process;
+	struct channel channel; /* fd -1: no process runs */
+	int pidfd;
+	bool ready;        /* it has said that it is confined */
+	bool watches_out;
+	int broken;        /* why it is to be ended; 0: it is not */
+	struct error told; /* what it said of itself */
+	struct waiting *requests;
+	VEC(struct aside) aside;
+	size_t aside_bytes;
+	uint64_t last_id, starts;
+	int64_t started_ns, wait_ms, next_ns; /* next_ns: when another is started */
+	int64_t armed_ns;                     /* INT64_MAX: the timer is off */
+};
+
+/* process.c: 0, or why there is none. */
+int sender_start(struct sender *a);
+/* Ends the process, if one runs, and waits for its end: `leave` gives it a moment to take leave of
+ * servers. How it ended is in ret_how. */
+void sender_close(struct sender *a, bool leave, char *ret_how, size_t n);
+/* What `broken` means; `how` is sender_close's. */
+const char *sender_reason(const struct sender *a, const char *how);
+/* Sets the time of the next one, and tells the owner. */
+void sender_plan_next(struct sender *a, const char *why);
+/* Sets the one timer, and watches for room where something waits for it. */
+void sender_arm(struct sender *a);
+void sender_clear_aside(struct sender *a);
+
+/* answers.c: a message to the process; failure shows in `broken`. */
+void sender_put(struct sender *a, uint32_t type, uint64_t id, struct str payload);
+/* Does what a message says: 0, or what is wrong with it. May call the request's functions. */
+int sender_handle(struct sender *a, const struct channel_message *m);
+struct waiting *sender_find(const struct sender *a, uint64_t id);
+/* Whether all of it was given to a process that could send it. */
+bool sender_was_given(const struct sender *a, const struct waiting *w);
+void waiting_unlink(struct waiting *w);
+void waiting_free(struct waiting *w);
+/* Calls `done` and frees it. */
+void waiting_end(struct waiting *w, int result, bool sent, const char *why);

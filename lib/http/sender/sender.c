@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of whoever wants answers. Contract in sender.h.
+ *
+ * `done` is called only from ready and timeout, never from within send, cancel or withdraw; so a
+ * process that is found broken there is left to a timer that fires at once. */
+#include "http/sender/sender-private.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "http/sender/readable.h"
+#include "http/sender/wire.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define MAX_ASIDE   (16u << 20) /* while a request is withdrawn */
+#define WITHDRAW_MS 1000
+#define AT_ONCE     64 /* messages that are read before others have their turn */
+
+static void end_process(struct sender *a)
+{
+	char how[64] = "", why[1100], text[1200];
+	int broken = a->broken;
+
+	for (struct waiting *w = a->requests; w; w = w->next)
+		w->given = sender_was_given(a, w);
+	sender_close(a, broken == -EPIPE, how, sizeof(how));
+	a->broken = broken;
+	snprintf(why, sizeof(why), "%s", sender_reason(a, how));
+	a->broken = 0;
+	sender_plan_next(a, why);
+	while (a->requests) {
+		struct waiting *w = a->requests;
+
+		snprintf(text, sizeof(text),
+			 "the process that speaks to %.300s ended before there was an answer: "
+			 "%.600s",
+			 w->peer, why);
+		waiting_end(w, -ECONNRESET, w->given, text);
+	}
+}
+
+static void start_next(struct sender *a)
+{
+	int r = sender_start(a);
+
+	if (r == 0)
+		return;
+	a->started_ns = clock_mono();
+	sender_plan_next(a, strerror(-r));
+}
+
+/* Whether the process, or an answer, has taken too long. */
+static bool is_overdue(const struct sender *a)
+{
+	int64_t now = clock_mono();
+
+	if (!a->ready && now >= a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC)
+		return true;
+	for (const struct waiting *w = a->requests; w; w = w->next)
+		if (now >= w->deadline_ns)
+			return true;
+	return false;
+}
+
+/* What came while a request was withdrawn. */
+static void handle_aside(struct sender *a)
+{
+	for (size_t i = 0; i < a->aside.n && !a->broken; i++) {
+		struct aside *m = &a->aside.p[i];
+		const struct channel_message message = {m->type, m->id, buf_str(&m->payload)};
+
+		a->broken = sender_handle(a, &message);
+	}
+	sender_clear_aside(a);
+}
+
+static void read_messages(struct sender *a)
+{
+	struct channel_message m;
+	int r = 0;
+
+	handle_aside(a);
+	for (int i = 0; i < AT_ONCE && !a->broken; i++) {
+		r = channel_take(&a->channel, &m);
+		if (r <= 0)
+			break;
+		/* A callback may find it broken, too. */
+		r = sender_handle(a, &m);
+		if (r < 0)
+			a->broken = r;
+	}
+	if (r < 0 && !a->broken)
+		a->broken = r;
+}
+
+static void settle(struct sender *a)
+{
+	if (a->broken)
+		end_process(a);
+	sender_arm(a);
+}
+
+static void sender_ready(struct http_client *base, int fd, uint32_t events)
+{
+	struct sender *a = (struct sender *)base;
+	int r = 0;
+
+	if (fd != a->channel.fd)
+		return;
+	if (events & HTTP_OUT && !a->broken)
+		r = channel_flush(&a->channel);
+	/* What it has still said counts, also where it has closed. */
+	read_messages(a);
+	if (r < 0 && !a->broken)
+		a->broken = r;
+	settle(a);
+}
+
+static void sender_timeout(struct http_client *base)
+{
+	struct sender *a = (struct sender *)base;
+
+	a->armed_ns = INT64_MAX;
+	if (a->channel.fd < 0) {
+		if (clock_mono() >= a->next_ns)
+			start_next(a);
+	} else {
+		handle_aside(a);
+		if (!a->broken && is_overdue(a))
+			a->broken = -ETIMEDOUT;
+	}
+	settle(a);
+}
+
+/* --- What its owner asks --- */
+
+static int put_request(struct sender *a, uint64_t id, const struct http_config *config,
+		       const struct http_request *q)
+{
+	struct buf b = {.limit = WIRE_MAX_REQUEST};
+	bool has_body = !q->read && q->body.n;
+	int r;
+
+	wire_put_request(&b, config, q);
+	r = b.failed ? -ENOMEM : channel_put(&a->channel, WIRE_REQUEST, id, buf_str(&b));
+	buf_free(&b);
+	if (r == 0 && has_body)
+		r = channel_put(&a->channel, WIRE_BODY, id, q->body);
+	if (r == -ENOMEM) { /* of a part there may be: nobody waits for the rest */
+		sender_put(a, WIRE_CANCEL, id, STR_NULL);
+		return r;
+	}
+	if (r < 0)
+		a->broken = r;
+	return 0;
+}
+
+static bool is_https(struct str url)
+{
+	return url.n > 6 && strncasecmp(url.p, "https:", 6) == 0;
+}
+
+static int refuse(const struct sender *a, const struct http_config *config, struct error *err)
+{
+	int64_t after = a->next_ns - clock_mono();
+	char time[32];
+
+	if (config->unix_socket.p)
+		return error_set(err, -EOPNOTSUPP, "%.*s cannot be reached by a sender",
+				 STR_FMT(config->unix_socket));
+	if (a->channel.fd >= 0 && !a->broken)
+		return 0;
+	after = a->channel.fd >= 0 || after < NS_PER_SEC ? NS_PER_SEC : after;
+	return error_set(err, -EAGAIN,
+			 "the process that speaks to servers has ended; another is started in %s",
+			 duration_format(after / NS_PER_SEC * NS_PER_SEC, time, sizeof(time)));
+}
+
+static int sender_send(struct http_client *base, const struct http_config *config,
+		      const struct http_request *request, uint64_t *ret_id, struct error *err)
+{
+	struct sender *a = (struct sender *)base;
+	struct waiting *w;
+	struct readable files;
+	int r = refuse(a, config, err);
+
+	check(request->method && request->done && request->timeout_ms >= 0 &&
+	      request->stall_ms >= 0);
+	if (r < 0)
+		return r;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->request = *request;
+	w->id = a->last_id + 1;
+	w->peer = str_dup(http_authority(request->url));
+	r = readable_init(&files, config, is_https(request->url), err);
+	if (r == 0)
+		r = w->peer ? put_request(a, w->id, &files.config, request) : -ENOMEM;
+	readable_fini(&files);
+	if (r < 0) {
+		waiting_free(w);
+		sender_arm(a);
+		return r;
+	}
+	w->last_packet = a->broken ? UINT64_MAX : a->channel.n_put;
+	w->begun_ns = clock_mono();
+	w->deadline_ns = request->timeout_ms
+				 ? w->begun_ns + (request->timeout_ms + HTTP_SENDER_WAIT_MS) *
+							 NS_PER_MSEC
+				 : INT64_MAX;
+	w->next = a->requests;
+	w->link = &a->requests;
+	if (w->next)
+		w->next->link = &w->next;
+	a->requests = w;
+	*ret_id = a->last_id = w->id;
+	sender_arm(a);
+	return 0;
+}
+
+static void sender_cancel(struct http_client *base, uint64_t id)
+{
+	struct sender *a = (struct sender *)base;
+	struct waiting *w = sender_find(a, id);
+
+	if (!w)
+		return;
+	waiting_unlink(w);
+	waiting_free(w);
+	sender_put(a, WIRE_CANCEL, id, STR_NULL);
+	sender_arm(a);
+}
+
+static int set_aside(struct sender *a, const struct channel_message *m)
+{
+	struct aside copy = {.type = m->type, .id = m->id};
+
+	a->aside_bytes += m->payload.n + sizeof(copy);
+	if (a->aside_bytes <= MAX_ASIDE && buf_str_append(&copy.payload, m->payload) == 0 &&
+	    vec_push(&a->aside, copy))
+		return 0;
+	buf_free(&copy.payload);
+	return -ENOMEM;
+}
+
+/* A message while one is withdrawn: 1 if that settles it. What it may not wait for is done. */
+static int consider(struct sender *a, const struct channel_message *m, uint64_t id, bool *ret_sent)
+{
+	struct http_response answer;
+	char text[WIRE_MAX_ERROR];
+	uint64_t sent;
+	int r;
+
+	if (m->type == WIRE_HELLO || m->type == WIRE_WANT)
+		return sender_handle(a, m);
+	if (m->id != id)
+		return set_aside(a, m);
+	if (m->type == WIRE_WITHDRAWN) {
+		if (!wire_get_number(m->payload, &sent))
+			return -EBADMSG;
+		*ret_sent = sent;
+		return 1;
+	}
+	if (m->type != WIRE_DONE)
+		return 0;
+	r = wire_get_answer(m->payload, &answer, text);
+	*ret_sent = r == 0 && answer.sent;
+	return r < 0 ? r : 1;
+}
+
+static int await_withdrawn(struct sender *a, uint64_t id, bool *ret_sent)
+{
+	int64_t until = clock_mono() + WITHDRAW_MS * NS_PER_MSEC, left;
+	struct channel_message m;
+	int r = 0;
+
+	while (r == 0 && (left = until - clock_mono()) > 0) {
+		struct pollfd ready = {.fd = a->channel.fd, .events = POLLIN};
+
+		r = channel_flush(&a->channel);
+		if (channel_waits(&a->channel))
+			ready.events |= POLLOUT;
+		if (r == 0)
+			r = channel_take(&a->channel, &m);
+		if (r == 0)
+			poll(&ready, 1, (int)(left / NS_PER_MSEC) + 1);
+		else if (r == 1)
+			r = consider(a, &m, id, ret_sent);
+	}
+	return r ? r : -ETIMEDOUT;
+}
+
+static bool sender_withdraw(struct http_client *base, uint64_t id)
+{
+	struct sender *a = (struct sender *)base;
+	struct waiting *w = sender_find(a, id);
+	bool sent = false;
+	int r;
+
+	if (!w)
+		return false;
+	waiting_unlink(w);
+	sender_put(a, WIRE_WITHDRAW, id, STR_NULL);
+	r = a->channel.fd < 0 ? -EPIPE : a->broken;
+	if (r == 0)
+		r = await_withdrawn(a, id, &sent);
+	if (r < 0 && a->channel.fd >= 0) {
+		sent = sender_was_given(a, w);
+		a->broken = a->broken ? a->broken : r;
+	}
+	sent |= w->left;
+	waiting_free(w);
+	sender_arm(a);
+	return sent;
+}
+
+static void sender_free(struct http_client *base)
+{
+	struct sender *a = (struct sender *)base;
+	char how[64];
+
+	while (a->requests) {
+		struct waiting *w = a->requests;
+
+		waiting_unlink(w);
+		waiting_free(w);
+	}
+	sender_close(a, !a->broken, how, sizeof(how));
+	if (a->armed_ns != INT64_MAX)
+		a->loop.timer(a->loop.context, -1);
+	vec_free(&a->aside);
+	free(a);
+}
+
+static const struct http_client_calls calls = {
+	.ready = sender_ready,
+	.timeout = sender_timeout,
+	.send = sender_send,
+	.cancel = sender_cancel,
+	.withdraw = sender_withdraw,
+	.free = sender_free,
+};
+
+/* Waits for what the process says first. */
+static int await_hello(struct sender *a)
+{
+	int64_t left;
+
+	while (!a->broken && !a->ready) {
+		struct pollfd ready = {.fd = a->channel.fd, .events = POLLIN};
+		struct channel_message m;
+		int r = channel_take(&a->channel, &m);
+
+		left = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC - clock_mono();
+		if (r == 1)
+			a->broken = sender_handle(a, &m);
+		else if (r < 0 || left <= 0)
+			a->broken = r < 0 ? r : -ETIMEDOUT;
+		else
+			poll(&ready, 1, (int)(left / NS_PER_MSEC) + 1);
+	}
+	return a->broken;
+}
+
+int http_sender_new(const struct http_loop *loop, const struct http_process *process,
+		   struct http_client **ret, struct error *err)
+{
+	struct sender *a = calloc(1, sizeof(*a));
+	char how[64] = "";
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->base.calls = &calls;
+	a->loop = *loop;
+	a->process = *process;
+	a->channel.fd = a->pidfd = -1;
+	a->next_ns = a->armed_ns = INT64_MAX;
+	r = sender_start(a);
+	if (r < 0) {
+		error_errno(err, r, "the process that speaks to servers cannot be started");
+		free(a);
+		return r;
+	}
+	r = await_hello(a);
+	if (r == 0) {
+		sender_arm(a);
+		*ret = &a->base;
+		return 0;
+	}
+	sender_close(a, r == -EPIPE, how, sizeof(how));
+	a->broken = r;
+	if (r != -ENOMEM)
+		error_set(err, r, "the process that speaks to servers is not ready: %s",
+			  sender_reason(a, how));
+	free(a);
+	return r;
+}
+
+uint64_t http_sender_starts(const struct http_client *client)
+{
+	return ((const struct sender *)client)->starts;
+}

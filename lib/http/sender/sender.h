@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client whose requests are made by a process of its own, which speaks to servers and can do
+ * nothing else: http_sender_new is the end of whoever wants answers, http_serve that of the
+ * process. Requests, answers and streams cross a socket. Files of the configuration (secrets,
+ * certificates) are read here and cross as text; a unix_socket cannot be had.
+ *
+ * A process that ends, breaks the rules or no longer answers is replaced after a while. Its
+ * requests end as those of a broken connection do (-ECONNRESET): `sent` wherever the process had
+ * been given all of the request. */
+#pragma once
+
+#include "http/http.h"
+
+/* How long a process may take to be ready, and how much longer than the request's own time to
+ * answer. */
+#define HTTP_SENDER_WAIT_MS 20000
+/* Between two processes: doubled each time up to the second, and from the first again where one
+ * lived longer than that. */
+#define HTTP_SENDER_FIRST_MS 1000
+#define HTTP_SENDER_LAST_MS  60000
+
+struct http_process {
+	void *context;
+	/* Starts one: our end of its socket (SOCK_SEQPACKET) and its pidfd, both the client's to
+	 * close, as it reaps the process. 0 or a negative errno. */
+	int (*start)(void *context, int *ret_socket, int *ret_pidfd);
+	/* It has ended, and another is started in so many milliseconds. */
+	void (*ended)(void *context, const char *why, int64_t after_ms);
+};
+
+/* Starts the process and waits until it is confined: 0; or -ENOMEM, what `start` says, -ETIMEDOUT,
+ * or -EPERM where it could not be confined, with a text. */
+int http_sender_new(const struct http_loop *loop, const struct http_process *process,
+		   struct http_client **ret, struct error *err);
+/* How often a process was started. Of such a client only. */
+uint64_t http_sender_starts(const struct http_client *client);
+
+/* The process's end: says that it is confined and serves until the socket ends. 0 or a negative
+ * errno. Does not return while requests run. */
+int http_serve(int socket);
+/* Says instead why it could not be confined. */
+void http_serve_refusal(int socket, const char *why);

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sender that dies, lies or cannot be had. That a good one answers as a client in this process
+ * does is in test-http.c and test-faults.c, which are built for both. */
+#include "http/sender/sender.h"
+
+#include "base/clock.h"
+#include "http/sender/channel.h"
+#include "http/sender/wire.h"
+#include "http/tests/test-exchange.h"
+#include "testing/test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct acted {
+	void (*script)(int socket); /* NULL: a good one */
+	int starts, ends;
+	pid_t pid;
+	char why[512];
+	int64_t after_ms;
+};
+
+static int start(void *context, int *ret_socket, int *ret_pidfd)
+{
+	struct acted *a = context;
+	int fds[2];
+
+	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	a->starts++;
+	a->pid = fork();
+	expect(a->pid >= 0);
+	if (a->pid == 0) {
+		close(fds[0]);
+		if (!a->script)
+			_exit(http_serve(fds[1]) < 0);
+		a->script(fds[1]);
+		_exit(7);
+	}
+	close(fds[1]);
+	*ret_socket = fds[0];
+	*ret_pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
+	return *ret_pidfd < 0 ? -errno : 0;
+}
+
+static void ended(void *context, const char *why, int64_t after_ms)
+{
+	struct acted *a = context;
+
+	a->ends++;
+	a->after_ms = after_ms;
+	snprintf(a->why, sizeof(a->why), "%s", why);
+}
+
+static int client_of(struct acted *a, struct test_loop *loop, struct error *err)
+{
+	const struct http_process process = {a, start, ended};
+	struct http_loop hooks;
+	int r;
+
+	expect_eq(http_polled_hooks(&loop->poll, &hooks), 0);
+	loop->client = NULL;
+	r = http_sender_new(&hooks, &process, &loop->client, err);
+	loop->poll.client = loop->client;
+	return r;
+}
+
+/* An exchange whose client is such a one. */
+static void begin(struct exchange *x, struct acted *a, test_serve_fn serve, void *context)
+{
+	struct error err = ERROR_NULL;
+
+	memset(x, 0, sizeof(*x));
+	if (client_of(a, &x->loop, &err))
+		test_fail(__FILE__, __LINE__, "%s", err.text);
+	exchange_serve(x, serve, context);
+}
+
+static char hello[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+static void refuse(int socket)
+{
+	http_serve_refusal(socket, "there are no walls");
+}
+
+static void leave(int socket)
+{
+}
+
+static void say_garbage(int socket)
+{
+	expect(write(socket, "garbage", 7) == 7);
+}
+
+/* Without a process that is confined there is no client, and it is said why. */
+TEST(is_refused_without_walls)
+{
+	static const struct {
+		void (*script)(int socket);
+		int code;
+		const char *text;
+	} rows[] = {{refuse, -EPERM, "there are no walls"},
+		    {leave, -EPIPE, "it ended with 7"},
+		    {say_garbage, -EBADMSG, "said what it may not"}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct acted a = {.script = rows[i].script};
+		struct error err = ERROR_NULL;
+		struct test_loop loop;
+
+		expect_eq(client_of(&a, &loop, &err), rows[i].code);
+		expect(strstr(err.text, rows[i].text));
+		expect_eq(loop.poll.fds.n, 0);
+		http_polled_fini(&loop.poll);
+	}
+}
+
+/* What it says, of the first request, once that has come. */
+static void say(int socket, uint32_t type, struct str payload)
+{
+	struct channel_message m;
+	struct channel c;
+
+	expect_eq(channel_init(&c, socket, 1u << 20), 0);
+	expect_eq(channel_put(&c, WIRE_HELLO, 0, STR_NULL), 0);
+	while (channel_take(&c, &m) == 0)
+		;
+	channel_put(&c, type, m.id, payload);
+	while (channel_take(&c, &m) >= 0) /* until it is ended */
+		;
+}
+
+static void say_hello_again(int s)
+{
+	say(s, WIRE_HELLO, STR_NULL);
+}
+
+static void say_an_unknown_word(int s)
+{
+	say(s, 99, STR_NULL);
+}
+
+static void say_our_words(int s)
+{
+	say(s, WIRE_CANCEL, STR_NULL);
+}
+
+static void say_left(int s)
+{
+	say(s, WIRE_LEFT, STR_NULL);
+}
+
+static void say_begun(int s)
+{
+	say(s, WIRE_BEGUN, STR_NULL);
+}
+
+static void say_data(int s)
+{
+	say(s, WIRE_DATA, STR("data"));
+}
+
+static void say_half_an_answer(int s)
+{
+	say(s, WIRE_DONE, STR("half"));
+}
+
+static void say_too_much(int s)
+{
+	static char much[8192];
+
+	say(s, WIRE_COLLECTED, (struct str){much, sizeof(much)});
+}
+
+static void want_a_body(int s)
+{
+	uint64_t n = 5;
+
+	say(s, WIRE_WANT, wire_number(&n));
+}
+
+/* A process that was taken over has no words but those that fit its request: it is ended, the
+ * request has failed, and the next process works. */
+TEST(ends_what_breaks_the_rules)
+{
+	void (*const scripts[])(int) = {
+		say_hello_again, say_an_unknown_word, say_our_words, say_left,	  say_begun,
+		say_data,	 say_half_an_answer,  say_too_much,  want_a_body,
+	};
+
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
+		struct acted a = {.script = scripts[i]};
+		static struct exchange x;
+
+		begin(&x, &a, serve_text, hello);
+		exchange_run(&x);
+		if (x.outcome.result != -ECONNRESET || !strstr(a.why, "said what it may not") ||
+		    !x.outcome.sent)
+			test_fail(__FILE__, __LINE__, "row %zu: %d, %s", i, x.outcome.result,
+				  x.outcome.error);
+		exchange_fini(&x);
+		expect_eq(a.ends, 1);
+	}
+}
+
+static void on_left(void *context)
+{
+	*(bool *)context = true;
+}
+
+static void note_done(void *context, const struct http_response *r)
+{
+	*(bool *)context = true;
+}
+
+/* Sends what the server never answers, and waits until it has left. */
+static uint64_t send_hanging(struct exchange *x, bool *flag)
+{
+	struct http_request q = x->request;
+	struct error err = ERROR_NULL;
+	uint64_t id;
+
+	*flag = false;
+	q.left = on_left;
+	q.done = note_done;
+	q.context = flag;
+	expect_eq(http_send(x->loop.client, &x->config, &q, &id, &err), 0);
+	expect(test_loop_until(&x->loop, flag, 60000));
+	return id;
+}
+
+/* One that dies takes its requests with it: they may have been carried out. Nothing is begun until
+ * there is another; and that serves. */
+TEST(replaces_what_has_died)
+{
+	static struct exchange x;
+	struct acted a = {.script = NULL};
+	struct error err = ERROR_NULL;
+
+	begin(&x, &a, serve_hang, NULL);
+	expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
+	kill(a.pid, SIGKILL);
+	expect(test_loop_until(&x.loop, &x.outcome.done, 60000));
+	expect_eq(x.outcome.result, -ECONNRESET);
+	expect(x.outcome.sent && strstr(x.outcome.error, "signal 9"));
+	expect(strstr(x.outcome.error, "127.0.0.1"));
+	expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), -EAGAIN);
+	expect(strstr(err.text, "another is started"));
+	expect_eq(a.after_ms, HTTP_SENDER_FIRST_MS);
+	test_server_free(x.server);
+	while (http_sender_starts(x.loop.client) < 2)
+		http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
+	exchange_serve(&x, serve_text, hello);
+	x.outcome.calls = 0;
+	exchange_run(&x);
+	expect_eq(x.outcome.status, 200);
+	expect_eq(a.starts, 2);
+	exchange_fini(&x);
+}
+
+struct made {
+	bool asked;
+	uint64_t n;
+};
+
+static int64_t make(void *context, char *to, size_t n)
+{
+	struct made *m = context;
+
+	m->asked = true;
+	memset(to, 'a', n);
+	m->n += n;
+	return (int64_t)n;
+}
+
+static void never_done(void *context, const struct http_response *r)
+{
+	test_fail(__FILE__, __LINE__, "done, with %s", r->error);
+}
+
+/* What is withdrawn is known to have left, or not to have; and is not answered any more. */
+TEST(withdraws_and_knows_what_has_left)
+{
+	static struct exchange x;
+	struct acted a = {.script = NULL};
+	struct made made = {false, 0};
+	struct error err = ERROR_NULL;
+	bool flag, never = false;
+	struct http_request q;
+	uint64_t id;
+
+	begin(&x, &a, serve_hang, NULL);
+	id = send_hanging(&x, &flag);
+	flag = false;
+	expect(http_withdraw(x.loop.client, id));
+	expect(!http_withdraw(x.loop.client, id));
+	q = x.request;
+	q.method = "POST";
+	q.read = make;
+	q.read_bytes = 10u << 20;
+	q.max_send = 1000;
+	q.done = never_done;
+	q.context = &made;
+	expect_eq(http_send(x.loop.client, &x.config, &q, &id, &err), 0);
+	expect(test_loop_until(&x.loop, &made.asked, 60000));
+	expect(!http_withdraw(x.loop.client, id));
+	test_loop_until(&x.loop, &never, 20);
+	expect(!flag && made.n < q.read_bytes);
+	exchange_fini(&x);
+	expect_eq(a.ends, 0);
+}
+
+/* One that does not answer a withdrawal within a second is ended: what it was given may have been
+ * sent. */
+TEST(withdraws_from_one_that_hangs)
+{
+	static struct exchange x;
+	struct acted a = {.script = NULL};
+	bool flag;
+	uint64_t id;
+
+	begin(&x, &a, serve_hang, NULL);
+	id = send_hanging(&x, &flag);
+	kill(a.pid, SIGSTOP);
+	expect(http_withdraw(x.loop.client, id));
+	while (!a.ends)
+		http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
+	expect(strstr(a.why, "did not answer"));
+	exchange_fini(&x);
+}
+
+static int send_much(void *context)
+{
+	static char bytes[100000];
+	const struct http_config config = {.bearer_token = STR("t"), .proxy_url = STR("http://p")};
+	struct exchange *x = context;
+	struct http_request q = x->request;
+	uint64_t id;
+	int r;
+
+	q.method = "POST";
+	q.body = (struct str){bytes, sizeof(bytes)};
+	r = http_send(x->loop.client, &config, &q, &id, NULL);
+	if (r == 0)
+		http_cancel(x->loop.client, id);
+	return r;
+}
+
+/* A request that memory was short for leaves nothing behind, in neither process. */
+TEST(sending_survives_out_of_memory)
+{
+	static struct exchange x;
+	struct acted a = {.script = NULL};
+
+	begin(&x, &a, serve_text, hello);
+	test_each_failing_allocation(send_much, &x);
+	exchange_run(&x);
+	expect_eq(x.outcome.status, 200);
+	expect_eq(a.ends, 0);
+	exchange_fini(&x);
+}
