@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
@@ -114,16 +115,65 @@ static const uint32_t for_sampling[] = {
 	SYS_bpf, SYS_perf_event_open, SYS_process_vm_readv, SYS_pidfd_getfd, SYS_kcmp,
 };
 
+/* Not for what speaks to servers. With Landlock most of these lead nowhere; it may be absent. */
+static const uint32_t for_others[] = {
+	SYS_execve,
+	SYS_listen,
+	SYS_accept,
+	SYS_accept4,
+	SYS_kill,
+	SYS_tkill,
+	SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo,
+	SYS_pidfd_send_signal,
+	SYS_pidfd_open,
+	SYS_truncate,
+	SYS_mkdirat,
+	SYS_mknodat,
+	SYS_unlinkat,
+	SYS_linkat,
+	SYS_symlinkat,
+#ifdef SYS_renameat
+	SYS_renameat,
+#endif
+	SYS_renameat2,
+	SYS_fchmod,
+	SYS_fchmodat,
+	SYS_fchown,
+	SYS_fchownat,
+	SYS_setxattr,
+	SYS_lsetxattr,
+	SYS_fsetxattr,
+#ifdef __x86_64__
+	SYS_fork,
+	SYS_vfork,
+	SYS_creat,
+	SYS_mkdir,
+	SYS_rmdir,
+	SYS_mknod,
+	SYS_unlink,
+	SYS_link,
+	SYS_symlink,
+	SYS_rename,
+	SYS_chmod,
+	SYS_chown,
+	SYS_lchown,
+#endif
+};
+
 #define N_OF(a) (sizeof(a) / sizeof((a)[0]))
 
+/* The first is not for what speaks to servers. */
 static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+#define WRITING (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 
 #define NEW_NAMESPACES                                                                             \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
 struct program {
-	struct sock_filter f[2 * (N_OF(refused) + N_OF(for_sampling)) + 32];
+	struct sock_filter f[2 * (N_OF(refused) + N_OF(for_sampling) + N_OF(for_others)) + 64];
 	unsigned short n;
 };
 
@@ -154,26 +204,58 @@ static void refuse(struct program *p, uint32_t number, uint32_t error)
 	answer(p, SECCOMP_RET_ERRNO | error);
 }
 
-/* The calls that are refused by their first argument. */
-static void put_arguments(struct program *p)
+static uint32_t argument(unsigned int i)
 {
-	const uint32_t first = offsetof(struct seccomp_data, args[0]);
+	return (uint32_t)(offsetof(struct seccomp_data, args) + i * sizeof(__u64));
+}
 
-	jump(p, BPF_JEQ, SYS_clone, 0, 4);
-	load(p, first);
-	jump(p, BPF_JSET, NEW_NAMESPACES, 0, 1);
+/* Refused with one of these bits in an argument, and allowed else. */
+static void refuse_bits(struct program *p, uint32_t number, unsigned int i, uint32_t bits)
+{
+	jump(p, BPF_JEQ, number, 0, 4);
+	load(p, argument(i));
+	jump(p, BPF_JSET, bits, 0, 1);
 	answer(p, SECCOMP_RET_ERRNO | EPERM);
 	answer(p, SECCOMP_RET_ALLOW);
+}
+
+/* Allowed where the first argument is `value`, or has its bits, and refused else. */
+static void refuse_unless(struct program *p, uint32_t number, uint16_t how, uint32_t value)
+{
+	jump(p, BPF_JEQ, number, 0, 4);
+	load(p, argument(0));
+	jump(p, how, value, 1, 0);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	answer(p, SECCOMP_RET_ALLOW);
+}
+
+/* openat2 has its flags in memory, as clone3 has. Signals to itself are what abort sends. */
+static void put_sending(struct program *p)
+{
+	for (size_t i = 0; i < N_OF(for_others); i++)
+		refuse(p, for_others[i], EPERM);
+	refuse(p, SYS_openat2, ENOSYS);
+	refuse_bits(p, SYS_openat, 2, WRITING);
+#ifdef __x86_64__
+	refuse_bits(p, SYS_open, 1, WRITING);
+#endif
+	refuse_unless(p, SYS_clone, BPF_JSET, CLONE_THREAD);
+	refuse_unless(p, SYS_tgkill, BPF_JEQ, (uint32_t)getpid());
+}
+
+/* The last of all. */
+static void put_families(struct program *p, size_t first)
+{
 	jump(p, BPF_JEQ, SYS_socket, 1, 0);
 	answer(p, SECCOMP_RET_ALLOW);
-	load(p, first);
-	for (size_t i = 0; i < N_OF(families); i++)
+	load(p, argument(0));
+	for (size_t i = first; i < N_OF(families); i++)
 		jump(p, BPF_JEQ, families[i], (uint8_t)(N_OF(families) - i), 0);
 	answer(p, SECCOMP_RET_ERRNO | EPERM);
 	answer(p, SECCOMP_RET_ALLOW);
 }
 
-static void make(struct program *p, bool samples)
+static void make(struct program *p, enum syscalls what)
 {
 	load(p, offsetof(struct seccomp_data, arch));
 	jump(p, BPF_JEQ, OUR_ARCH, 1, 0);
@@ -184,17 +266,21 @@ static void make(struct program *p, bool samples)
 	refuse(p, SYS_clone3, ENOSYS);
 	for (size_t i = 0; i < N_OF(refused); i++)
 		refuse(p, refused[i], EPERM);
-	for (size_t i = 0; i < N_OF(for_sampling) && !samples; i++)
+	for (size_t i = 0; i < N_OF(for_sampling) && what != SYSCALLS_SAMPLING; i++)
 		refuse(p, for_sampling[i], EPERM);
-	put_arguments(p);
+	if (what == SYSCALLS_SENDING)
+		put_sending(p);
+	else
+		refuse_bits(p, SYS_clone, 0, NEW_NAMESPACES);
+	put_families(p, what == SYSCALLS_SENDING ? 1 : 0);
 }
 
-int syscall_filter_install(bool samples)
+int syscall_filter_install(enum syscalls what)
 {
 	struct program p = {.n = 0};
 	struct sock_fprog program = {.filter = p.f};
 
-	make(&p, samples);
+	make(&p, what);
 	program.len = p.n;
 	/* It is no wall around code that guesses at memory, so nothing is made slower for that. */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,

@@ -5,7 +5,12 @@
  * (cli/worker/sandbox.h). */
 #pragma once
 
-#include <stdbool.h>
+/* What the process does; each is refused what those before it are, and more. */
+enum syscalls {
+	SYSCALLS_SAMPLING,
+	SYSCALLS_PLAIN,
+	SYSCALLS_SENDING, /* speaks to servers, and does nothing else */
+};
 
 /* For this process, the threads that it makes and what they execute; before it has threads, and
  * with no_new_privs. All on the list answer EPERM:
@@ -13,6 +18,9 @@
  * - mounts, namespaces, modules, other kernels, clocks, keys, io_uring, accounting, swap
  * - sockets but AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK
  * - system calls in another machine's numbers (32 bits, x32)
- * `samples` false: also bpf, perf events, reading other processes' memory and descriptors.
+ * SYSCALLS_PLAIN: also bpf, perf events, reading other processes' memory and descriptors.
+ * SYSCALLS_SENDING: also programs and processes, signals to others, files to be written, made,
+ * renamed or removed, listening to others, and sockets of AF_UNIX, behind which services of root's
+ * wait (a connected pair can be had).
  * 0 or a negative errno; nothing has changed then. A call that is allowed costs some 50 ns more. */
-int syscall_filter_install(bool samples);
+int syscall_filter_install(enum syscalls what);

@@ -10,6 +10,7 @@
 #include <andiron/process-events.h>
 #include <andiron/runtime.h>
 #include <andiron/status.h>
+#include <andiron/subprocess.h>
 
 #include <assert.h>
 #include <stddef.h>
@@ -65,6 +66,9 @@ AT(andiron_component, extension, 152);
 AT(andiron_component, subprocess, 160);
 AT(andiron_component, wants, 168);
 AT(andiron_component, resend, 176);
+AT(andiron_component, sender, 184);
+AT(andiron_subprocess, start, 8);
+AT(andiron_subprocess, start_sender, 16);
 SIZE(andiron_component_state, 48);
 AT(andiron_status, upstream, 24);
 AT(andiron_status, reload, 32);

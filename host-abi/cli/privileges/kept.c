@@ -133,7 +133,7 @@ int kept_settle(struct kept *k, struct error *err)
 				   "not all privileges that are not needed could be given up, so "
 				   "nothing is started (to be kept: %s)",
 				   kept_names(k->mask).text);
-	r = syscall_filter_install(k->mask & SAMPLING);
+	r = syscall_filter_install(k->mask & SAMPLING ? SYSCALLS_SAMPLING : SYSCALLS_PLAIN);
 	if (r < 0)
 		return error_errno(err, r,
 				   "system calls that are not needed could not be given up "

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sandbox. A list of what is allowed, since a list of what is not is never whole. Contract in
- * sandbox.h. */
+/* The sandboxes. What parses has a list of what is allowed, since a list of what is not is never
+ * whole. What speaks to servers runs libc's resolver and whatever else of libraries finding a name
+ * takes, so it has a list of what is refused. Contract in sandbox.h. */
 #include "cli/worker/sandbox.h"
 
 #include "base/check.h"
+#include "proc/client-files.h"
 #include "proc/privileges.h"
+#include "proc/syscall-filter.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -106,5 +109,23 @@ int sandbox_enter(struct error *err)
 	if (r < 0)
 		return error_errno(err, r, "cannot give up privileges");
 	r = install_filter();
+	return r < 0 ? error_errno(err, r, "cannot install the filter of system calls") : 0;
+}
+
+int sandbox_enter_sending(struct error *err)
+{
+	int r = limit(RLIMIT_CORE, 0);
+
+	if (r < 0)
+		return error_errno(err, r, "cannot limit what the process may take");
+	r = privileges_drop();
+	if (r == 0 && !WITH_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = -errno;
+	if (r < 0)
+		return error_errno(err, r, "cannot give up privileges");
+	r = client_files_confine(NULL);
+	if (r < 0)
+		return error_errno(err, r, "cannot be confined to few files (Landlock)");
+	r = syscall_filter_install(SYSCALLS_SENDING);
 	return r < 0 ? error_errno(err, r, "cannot install the filter of system calls") : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropping all that a process which parses untrusted bytes does not need. */
+/* Dropping all that a process does not need which parses untrusted bytes, or speaks to servers. */
 #pragma once
 
 #include "base/error.h"
@@ -9,3 +9,9 @@
  * and reading and sending over open descriptors take. All others answer EPERM. 0 or a negative
  * errno with a sentence. */
 int sandbox_enter(struct error *err);
+
+/* For a process that speaks to servers. For good: no capability, no new privilege, no core file;
+ * the agent's filter of system calls in its strongest form (proc/syscall-filter.h), and of files
+ * those alone that finding servers and trusting them take, to be read (proc/client-files.h; where
+ * the kernel has no Landlock: what its user may read). 0 or a negative errno with a sentence. */
+int sandbox_enter_sending(struct error *err);

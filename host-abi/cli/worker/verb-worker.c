@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `andiron worker FILE COMPONENT`: the sandboxed worker that the host starts
+/* `andiron worker FILE COMPONENT [sender]`: the sandboxed worker that the host starts
  * (host/services/sandboxed-worker.h). It loads the plugin, drops all privileges, and runs the
- * component's function on the socket that it inherited. */
+ * component's function on the socket that it inherited: the one that parses, or the one that speaks
+ * to servers. */
 #include "cli/cli.h"
 #include "cli/worker/sandbox.h"
 
 #include "host/services/sandboxed-worker.h"
 #include "host/registry.h"
+#include "http/sender/sender.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,18 +32,32 @@ static bool is_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
 }
 
+typedef int32_t (*main_fn)(int32_t socket);
+
+/* The component's function; NULL: it has none. */
+static main_fn function_of(const struct andiron_component *c, bool sends)
+{
+	if (!c)
+		return NULL;
+	if (sends)
+		return ANDIRON_HAS(c, andiron_component, sender) ? c->sender : NULL;
+	return ANDIRON_HAS(c, andiron_component, subprocess) ? c->subprocess : NULL;
+}
+
 static int run(int argc, char **argv)
 {
-	const struct andiron_component *component;
 	const struct andiron_plugin *plugin;
 	struct error err = ERROR_NULL;
-	int first, code = options_parse(&verb_worker, NULL, argc, argv, &first);
+	int first, r, code = options_parse(&verb_worker, NULL, argc, argv, &first);
+	bool sends;
+	main_fn serve;
 
 	if (code != OPTIONS_DONE)
 		return code;
-	if (argc != first + 2 || !is_socket(SANDBOXED_WORKER_SOCKET)) {
+	sends = argc == first + 3 && strcmp(argv[first + 2], "sender") == 0;
+	if (argc != first + 2 + sends || !is_socket(SANDBOXED_WORKER_SOCKET)) {
 		fputs("andiron worker: it is started by the agent, for a component that reads "
-		      "untrusted files in a sandbox\n",
+		      "untrusted files or speaks to servers in a sandbox\n",
 		      stderr);
 		return EXIT_USAGE;
 	}
@@ -50,25 +65,27 @@ static int run(int argc, char **argv)
 		fprintf(stderr, "andiron worker: %s: %s\n", argv[first], err.text);
 		return EXIT_FAILED;
 	}
-	component = find(plugin, argv[first + 1]);
-	if (!component || component->size <= offsetof(struct andiron_component, subprocess) ||
-	    !component->subprocess) {
+	serve = function_of(find(plugin, argv[first + 1]), sends);
+	if (!serve) {
 		fprintf(stderr, "andiron worker: %s has no work for a process of its own\n",
 			argv[first + 1]);
 		return EXIT_FAILED;
 	}
-	if (sandbox_enter(&err) < 0) {
+	r = sends ? sandbox_enter_sending(&err) : sandbox_enter(&err);
+	if (r < 0) {
 		fprintf(stderr, "andiron worker: %s\n", err.text);
+		if (sends)
+			http_serve_refusal(SANDBOXED_WORKER_SOCKET, err.text);
 		return EXIT_FAILED;
 	}
 	/* At once: a sanitizer's leak checker would now ask for what the sandbox refuses. */
-	_exit(component->subprocess(SANDBOXED_WORKER_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
+	_exit(serve(SANDBOXED_WORKER_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
 }
 
 const struct command verb_worker = {
 	.verb = "worker",
 	.run = run,
-	.usage = "FILE COMPONENT",
-	.summary =
-		"Runs a component's parser of untrusted files in a sandbox. The agent starts it.",
+	.usage = "FILE COMPONENT [sender]",
+	.summary = "Runs what reads untrusted files, or speaks to servers, in a sandbox. The agent "
+		   "starts it.",
 };

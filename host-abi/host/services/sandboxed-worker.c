@@ -23,15 +23,60 @@
 
 DEFINE_CLEANUP(struct instance *, instance_unref);
 
-static bool has_function(const struct andiron_component *c)
+static bool has_function(const struct andiron_component *c, bool sends)
 {
-	return ANDIRON_HAS(c, andiron_component, subprocess);
+	return sends ? ANDIRON_HAS(c, andiron_component, sender)
+		     : ANDIRON_HAS(c, andiron_component, subprocess);
 }
 
-/* What a worker runs: a file by its path, or by a descriptor that is given to it. */
+/* What says how servers are reached and whom to trust; nothing else of the environment, which may
+ * hold secrets, is anybody's. */
+static const char *const for_sending[] = {
+	"http_proxy", "https_proxy",  "HTTPS_PROXY",   "all_proxy",   "ALL_PROXY",   "no_proxy",
+	"NO_PROXY",   "SSL_CERT_DIR", "SSL_CERT_FILE", "LOCALDOMAIN", "RES_OPTIONS",
+};
+#define N_FOR_SENDING (sizeof(for_sending) / sizeof(for_sending[0]))
+
+static bool is_for_sending(const char *variable)
+{
+	for (size_t i = 0; i < N_FOR_SENDING; i++) {
+		size_t n = strlen(for_sending[i]);
+
+		if (strncmp(variable, for_sending[i], n) == 0 && variable[n] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* The variables that the process gets, in `ret`, which has room for them and NULL. */
+static void choose_environment(bool sends, char *ret[N_FOR_SENDING + 1])
+{
+	size_t n = 0;
+
+	for (char **v = environ; sends && v && *v && n < N_FOR_SENDING; v++)
+		if (is_for_sending(*v))
+			ret[n++] = *v;
+	ret[n] = NULL;
+}
+
+/* The signals that do not reach the process. One that sends delivers what there is to the end: what
+ * stops the agent, and perhaps all of a terminal or a service, stops it by the agent alone. */
+static void choose_signals(bool sends, sigset_t *ret)
+{
+	static const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+	sigemptyset(ret);
+	for (size_t i = 0; sends && i < sizeof(stops) / sizeof(stops[0]); i++)
+		sigaddset(ret, stops[i]);
+}
+
+/* What a worker runs: a component of a file, by the file's path or by a descriptor that is given to
+ * it; and in which of the two sandboxes. */
 struct code {
 	char path[PATH_MAX];
 	int fd; /* -1: by its path */
+	const char *component;
+	bool sends;
 };
 
 /* The file that this instance is of. Another may be at its path by now: then it is given by the
@@ -53,21 +98,23 @@ static int find_code(const struct instance *i, struct code *ret)
 	return n < (int)sizeof(ret->path) ? 0 : -ENAMETOOLONG;
 }
 
-static int spawn_worker(const char *worker, const struct code *code, const char *component,
-			int socket, pid_t *ret)
+static int spawn_worker(const char *worker, const struct code *code, int socket, pid_t *ret)
 {
-	const char *const argv[] = {"andiron", "worker", code->path, component, NULL};
-	char *const envp[] = {NULL};
+	const char *const argv[] = {
+		"andiron", "worker", code->path, code->component, code->sends ? "sender" : NULL,
+		NULL};
+	char *envp[N_FOR_SENDING + 1];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
-	sigset_t none;
+	sigset_t mask;
 	int r;
 
-	sigemptyset(&none);
+	choose_environment(code->sends, envp);
+	choose_signals(code->sends, &mask);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigmask(&attr, &mask);
 	r = posix_spawn_file_actions_adddup2(&actions, socket, SANDBOXED_WORKER_SOCKET);
 	if (r == 0 && code->fd >= 0)
 		r = posix_spawn_file_actions_adddup2(&actions, code->fd,
@@ -79,16 +126,17 @@ static int spawn_worker(const char *worker, const struct code *code, const char 
 	return -r;
 }
 
-static int start_component(const struct instance *i, int32_t *ret_socket, int32_t *ret_pidfd)
+static int start_component(const struct instance *i, bool sends, int32_t *ret_socket,
+			   int32_t *ret_pidfd)
 {
 	const char *worker = i->host->options.worker;
 	_cleanup_(closep) int ours = -1;
 	_cleanup_(closep) int theirs = -1;
 	int fds[2], pidfd, r;
-	struct code code;
+	struct code code = {.component = i->component->name, .sends = sends};
 	pid_t pid;
 
-	if (!worker || !has_function(i->component))
+	if (!worker || !has_function(i->component, sends))
 		return -ENOENT;
 	r = find_code(i, &code);
 	if (r < 0)
@@ -101,7 +149,7 @@ static int start_component(const struct instance *i, int32_t *ret_socket, int32_
 	r = theirs < 0 ? -errno : 0;
 	close(fds[1]);
 	if (r == 0)
-		r = spawn_worker(worker, &code, i->component->name, theirs, &pid);
+		r = spawn_worker(worker, &code, theirs, &pid);
 	if (r < 0)
 		return r;
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -115,14 +163,24 @@ static int start_component(const struct instance *i, int32_t *ret_socket, int32_
 	return 0;
 }
 
-static int32_t worker_start(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd)
+static int32_t start(uint64_t instance, bool sends, int32_t *ret_socket, int32_t *ret_pidfd)
 {
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
 
 	if (!i || !ret_socket || !ret_pidfd)
 		return -EINVAL;
-	return start_component(i, ret_socket, ret_pidfd);
+	return start_component(i, sends, ret_socket, ret_pidfd);
 }
 
-const struct andiron_subprocess sandboxed_worker = {.size = sizeof(sandboxed_worker),
-						    .start = worker_start};
+static int32_t worker_start(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd)
+{
+	return start(instance, false, ret_socket, ret_pidfd);
+}
+
+static int32_t sender_start(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd)
+{
+	return start(instance, true, ret_socket, ret_pidfd);
+}
+
+const struct andiron_subprocess sandboxed_worker = {
+	.size = sizeof(sandboxed_worker), .start = worker_start, .start_sender = sender_start};

@@ -149,6 +149,11 @@ struct andiron_component {
 	 * (host.h, request_targets). In return it keeps no copy of the export. NULL, or absent in
 	 * shorter tables: the host keeps one. [loop] [serial]. */
 	void (*resend)(void *self, const char *export_name);
+
+	/* The same as `subprocess`, of the process that speaks to servers for an instance
+	 * (andiron/subprocess.h, start_sender). NULL, or absent in shorter tables: there is none.
+	 */
+	int32_t (*sender)(int32_t socket);
 };
 
 #ifdef __cplusplus

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron.subprocess/1: a component's code in a sandboxed process, for parsing untrusted bytes. The
  * process has no network and no capability, and opens no file: its input comes as descriptors. A
- * crash costs the work that it was given, nothing else. */
+ * crash costs the work that it was given, nothing else.
+ *
+ * A second kind speaks to servers: it has the network, and of files those alone that finding a
+ * server and trusting it take. It listens to nobody, starts nothing, and reaches no process. */
 #ifndef ANDIRON_SUBPROCESS_H
 #define ANDIRON_SUBPROCESS_H
 
@@ -24,6 +27,11 @@ struct andiron_subprocess {
 	 * such function; else the errno of socketpair, posix_spawn or pidfd_open. [any], some
 	 * milliseconds. */
 	int32_t (*start)(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd);
+
+	/* The same for `sender` of the component, and for a process that may speak to servers.
+	 * Absent in shorter tables: there is none. */
+	int32_t (*start_sender)(void *self, uint64_t instance, int32_t *ret_socket,
+				int32_t *ret_pidfd);
 };
 
 #ifdef __cplusplus

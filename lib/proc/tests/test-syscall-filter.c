@@ -29,7 +29,11 @@
 
 #define NO_FILTER 255
 
-enum where { OUTSIDE, SAMPLING, NOT_SAMPLING };
+enum where { OUTSIDE, SAMPLING, NOT_SAMPLING, SENDING };
+
+static const enum syscalls levels[] = {[SAMPLING] = SYSCALLS_SAMPLING,
+				       [NOT_SAMPLING] = SYSCALLS_PLAIN,
+				       [SENDING] = SYSCALLS_SENDING};
 
 /* 0 or an errno. */
 typedef int (*attempt_fn)(void);
@@ -47,7 +51,7 @@ static int try_in_child(attempt_fn attempt, enum where where)
 	check(pid >= 0);
 	if (pid == 0) {
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-		    (where != OUTSIDE && syscall_filter_install(where == SAMPLING) < 0))
+		    (where != OUTSIDE && syscall_filter_install(levels[where]) < 0))
 			_exit(NO_FILTER);
 		_exit(attempt());
 	}
@@ -294,6 +298,105 @@ TEST(what_ours_does_is_allowed)
 {
 	expect_eq(try_in_child(work, SAMPLING), 0);
 	expect_eq(try_in_child(work, NOT_SAMPLING), 0);
+}
+
+static int open_for_writing(void)
+{
+	return outcome(open("/dev/null", O_WRONLY | O_CLOEXEC));
+}
+
+static int remove_a_file(void)
+{
+	return outcome(unlink("/nonexistent"));
+}
+
+static int begin_a_process(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	return outcome(pid);
+}
+
+static int run_a_program(void)
+{
+	char *const none[] = {NULL};
+
+	return outcome(execve("/nonexistent", none, none));
+}
+
+static int signal_another(void)
+{
+	return outcome(kill(getppid(), 0));
+}
+
+static int signal_a_thread_of_another(void)
+{
+	return outcome(syscall(SYS_tgkill, getppid(), getppid(), 0));
+}
+
+static int talk_to_services(void)
+{
+	return outcome(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+static int listen_to_others(void)
+{
+	return outcome(listen(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), 1));
+}
+
+static const struct try by_sending[] = {
+	{"opening for writing", open_for_writing},
+	{"removing a file", remove_a_file},
+	{"a process", begin_a_process},
+	{"a program", run_a_program},
+	{"a signal", signal_another},
+	{"a signal to a thread", signal_a_thread_of_another},
+	{"AF_UNIX", talk_to_services},
+	{"listening", listen_to_others},
+};
+
+/* What speaks to servers has none of what others are refused, and changes no file, starts nothing
+ * and reaches no other process. */
+TEST(what_sends_does_nothing_else)
+{
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
+		if (try_in_child(tries[i].attempt, OUTSIDE) >= 0 &&
+		    tries[i].attempt != take_a_descriptor)
+			expect_eq(try_in_child(tries[i].attempt, SENDING), EPERM);
+	for (size_t i = 0; i < sizeof(by_sending) / sizeof(by_sending[0]); i++) {
+		const struct try *t = &by_sending[i];
+		int outside = try_in_child(t->attempt, OUTSIDE);
+
+		if (outside == EPERM || try_in_child(t->attempt, SENDING) != EPERM)
+			test_fail(__FILE__, __LINE__, "%s: outside %d", t->name, outside);
+	}
+}
+
+static int send_work(void)
+{
+	pthread_t thread;
+	int fds[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (pthread_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0)
+		return 1;
+	if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		return 2;
+	for (size_t i = 0; i < 3; i++) {
+		static const int family[] = {AF_INET, AF_INET6, AF_NETLINK};
+
+		fd = socket(family[i], SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fd < 0 && errno == EPERM)
+			return 3;
+	}
+	return syscall(SYS_tgkill, getpid(), getpid(), 0) == 0 ? 0 : 4;
+}
+
+/* Resolver threads, certificates, sockets to servers, and abort. */
+TEST(what_sending_takes_is_allowed)
+{
+	expect_eq(try_in_child(send_work, SENDING), 0);
 }
 
 static int shed_privileges_later(void)

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "debuginfod/debuginfod.h"
 #include "debuginfod/store.h"
-#include "proc/landlock.h"
+#include "proc/client-files.h"
 #include "proc/privileges.h"
 #include "proc/syscall-filter.h"
 
@@ -83,32 +83,13 @@ static bool take_options(struct debuginfod *d, int argc, char **argv)
  * it lies in is not its own. */
 static int confine(const char *folder, struct error *err)
 {
-	const char *const writable[] = {folder, NULL};
-	const char *readable[] = {
-		"/usr", "/lib", "/lib64", "/nix/store", "/gnu/store",
-		/* Whom to trust, without the keys that lie beside. The last are the caller's. */
-		"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem",
-		"/etc/ssl/ca-bundle.pem", "/etc/pki/ca-trust", "/etc/pki/tls/certs",
-		"/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/ca-certificates",
-		"/etc/crypto-policies", "/etc/gnutls", "/var/lib/ca-certificates",
-		/* Names of servers. */
-		"/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf",
-		"/etc/gai.conf", "/etc/services", "/etc/ld.so.cache", "/etc/localtime",
-		"/run/systemd/resolve", "/dev/null", "/dev/random", "/dev/urandom",
-		/* How many CPUs there are, which libc asks. */
-		"/sys/devices/system/cpu/online", NULL, NULL, NULL};
-	size_t n = sizeof(readable) / sizeof(readable[0]) - 3;
 	struct store store = STORE_NULL;
 	int r = store_open(&store, folder, 0, err);
 
 	if (r < 0)
 		return r;
 	store_close(&store);
-	for (size_t i = 0; i < 2; i++)
-		if ((readable[n] = getenv(i ? "SSL_CERT_DIR" : "SSL_CERT_FILE")))
-			n++;
-	r = landlock_confine(readable, writable);
-	return r == -EOPNOTSUPP ? 0 : r;
+	return client_files_confine(folder);
 }
 
 static int run(int argc, char **argv)
@@ -123,7 +104,7 @@ static int run(int argc, char **argv)
 		return usage();
 	r = privileges_drop();
 	if (r == 0)
-		r = syscall_filter_install(false);
+		r = syscall_filter_install(SYSCALLS_PLAIN);
 	if (r == 0)
 		r = debuginfod_folder(&folder);
 	if (r == 0)
