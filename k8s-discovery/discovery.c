@@ -84,7 +84,6 @@ int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
 			 struct andiron_error *ret_err)
 {
 	struct discovery *d = calloc(1, sizeof(*d));
-	struct error err = ERROR_NULL;
 	int r;
 
 	if (!d)
@@ -92,14 +91,12 @@ int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
 	d->context = (struct abi_context){host, instance};
 	d->publisher.producer = instance;
 	d->publisher.store = &d->store;
-	r = client_loop_new(&d->context, &d->loop, &err);
-	if (r == 0)
-		r = session_new(args, &d->session, &d->refused);
+	r = session_new(args, &d->session, &d->refused);
 	/* Not being in a cluster is for `start` to say: the rest of the graph runs. */
 	if (r == -ENOENT)
 		r = 0;
 	if (r < 0) {
-		r = abi_error(host, ret_err, d->refused.code ? &d->refused : &err, r);
+		r = abi_error(host, ret_err, &d->refused, r);
 		discovery_free(d);
 	} else {
 		*ret_self = d;
@@ -333,11 +330,14 @@ static int session_start(struct discovery *d, struct session *s)
 	return session_exec(d, s);
 }
 
-int32_t discovery_start(void *self, struct andiron_error *err)
+int32_t discovery_start(void *self, struct andiron_error *ret_err)
 {
 	struct discovery *d = self;
-	int r;
+	struct error err = ERROR_NULL;
+	int r = client_loop_start(&d->context, &d->loop, &err);
 
+	if (r < 0)
+		return abi_error(d->context.host, ret_err, &err, r);
 	if (d->session) {
 		r = session_start(d, d->session);
 		if (r == 0)
@@ -383,7 +383,7 @@ int32_t discovery_update(void *self, const struct andiron_value *args,
 
 	if (r < 0)
 		return abi_error(d->context.host, ret_err, &err, r);
-	if (session_start(d, s) < 0) {
+	if (d->loop && session_start(d, s) < 0) {
 		session_free(s);
 		return -ENOMEM;
 	}
@@ -393,7 +393,8 @@ int32_t discovery_update(void *self, const struct andiron_value *args,
 	session_free(old);
 	d->session = s;
 	d->reported = false;
-	session_go(s);
+	if (d->loop)
+		session_go(s);
 	return 0;
 }
 

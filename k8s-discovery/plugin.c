@@ -2,6 +2,7 @@
 /* andiron-kubernetes.so: discovery.kubernetes, which discovery.c runs, remote.kubernetes.secret and
  * remote.kubernetes.configmap, which remote.c runs. */
 #include "abi/metrics.h"
+#include "client/loop.h"
 #include "k8s-discovery/arguments.h"
 #include "k8s-discovery/discovery.h"
 #include "k8s-discovery/options.h"
@@ -92,6 +93,7 @@ static const struct andiron_component kubernetes = {
 	.destroy = discovery_free,
 	.metrics = metrics,
 	.resend = discovery_resend,
+	.sender = client_serve,
 };
 
 static void remote_metrics(void *self, const struct andiron_metric_sink *sink)

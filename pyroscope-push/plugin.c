@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-pyroscope.so: pyroscope.write, parca.write and otlp.write, which share all but their
  * protocol. The ABI's verbs over the engine in writer.h. */
+#include "client/loop.h"
 #include "pyroscope-push/metrics.h"
 #include "pyroscope-push/options.h"
 #include "pyroscope-push/writer.h"
@@ -88,6 +89,7 @@ static const struct andiron_export exports[] = {
 		.destroy = writer_free,                                                            \
 		.batch = writer_batch,                                                             \
 		.metrics = metrics_add,                                                            \
+		.sender = client_serve,                                                            \
 	}
 
 WRITER(pyroscope, "Pushes profiles to Pyroscope.");

@@ -319,7 +319,7 @@ int writer_start(struct writer *w, struct error *err)
 	int rc;
 
 	check(!w->loop && !w->endpoints);
-	rc = client_loop_new(&w->context, &w->loop, err);
+	rc = client_loop_start(&w->context, &w->loop, err);
 	if (rc)
 		return rc;
 	w->endpoints = make_endpoints(w, w->config);

@@ -5,14 +5,17 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/vec.h"
+#include "http/sender/sender.h"
 
+#include <andiron/subprocess.h>
 #include <errno.h>
 #include <stdlib.h>
-
 
 struct client_loop {
 	struct abi_context context;
 	struct http_client *http;
+	bool sends;
+	struct andiron_extension service; /* andiron.subprocess/1 */
 	VEC(uint64_t) watches; /* by descriptor; 0: not watched */
 	uint64_t timer;
 };
@@ -77,22 +80,99 @@ static void on_timer(void *arg, int64_t after_ms)
 				&loop->timer);
 }
 
-int client_loop_new(const struct abi_context *context, struct client_loop **ret, struct error *err)
+static struct client_loop *loop_of(const struct abi_context *context, struct http_loop *ret)
 {
 	struct client_loop *loop = calloc(1, sizeof(*loop));
-	struct http_loop hooks = {.context = loop, .watch = on_watch, .timer = on_timer};
-	int r;
 
-	if (!loop)
-		return -ENOMEM;
-	loop->context = *context;
-	r = http_client_new(&hooks, &loop->http, err);
+	if (loop)
+		loop->context = *context;
+	*ret = (struct http_loop){.context = loop, .watch = on_watch, .timer = on_timer};
+	return loop;
+}
+
+int client_loop_new(const struct abi_context *context, struct client_loop **ret, struct error *err)
+{
+	struct http_loop hooks;
+	struct client_loop *loop = loop_of(context, &hooks);
+	int r = loop ? http_client_new(&hooks, &loop->http, err) : -ENOMEM;
+
 	if (r < 0) {
 		free(loop);
 		return r;
 	}
 	*ret = loop;
 	return 0;
+}
+
+static int on_start(void *arg, int *ret_socket, int *ret_pidfd)
+{
+	const struct client_loop *loop = arg;
+	const struct andiron_subprocess *service = loop->service.table;
+	int32_t socket, pidfd, r;
+
+	r = service->start_sender(loop->service.self, loop->context.instance, &socket, &pidfd);
+	if (r < 0)
+		return r;
+	*ret_socket = socket;
+	*ret_pidfd = pidfd;
+	return 0;
+}
+
+static void on_ended(void *arg, const char *why, int64_t after_ms)
+{
+	const struct client_loop *loop = arg;
+	char time[32];
+
+	abi_log(&loop->context, ANDIRON_LOG_WARN,
+		"the process that speaks to servers has ended (%s); another is started in %s", why,
+		duration_format(after_ms * NS_PER_MSEC, time, sizeof(time)));
+}
+
+/* Hosts of others may have no such service, or an older one. */
+static bool can_have_sender(struct client_loop *loop)
+{
+	const struct andiron_host *host = loop->context.host;
+	const struct andiron_subprocess *service;
+
+	if (host->extension(loop->context.instance, ANDIRON_SUBPROCESS_ID, &loop->service) != 0)
+		return false;
+	service = loop->service.table;
+	return ANDIRON_HAS(service, andiron_subprocess, start_sender);
+}
+
+int client_loop_start(const struct abi_context *context, struct client_loop **ret,
+		      struct error *err)
+{
+	struct http_loop hooks;
+	struct client_loop *loop = loop_of(context, &hooks);
+	const struct http_process process = {loop, on_start, on_ended};
+	int r;
+
+	if (!loop)
+		return -ENOMEM;
+	if (!can_have_sender(loop)) {
+		free(loop);
+		return client_loop_new(context, ret, err);
+	}
+	r = http_sender_new(&hooks, &process, &loop->http, err);
+	if (r < 0) {
+		vec_free(&loop->watches);
+		free(loop);
+		return r;
+	}
+	loop->sends = true;
+	*ret = loop;
+	return 0;
+}
+
+int32_t client_serve(int32_t socket)
+{
+	return http_serve(socket);
+}
+
+uint64_t client_loop_restarts(const struct client_loop *loop)
+{
+	return loop->sends ? http_sender_starts(loop->http) - 1 : 0;
 }
 
 void client_loop_free(struct client_loop *loop)

@@ -10,7 +10,21 @@ struct client_loop;
 
 /* 0, -ENOMEM, or what libcurl refuses, with a text. */
 int client_loop_new(const struct abi_context *context, struct client_loop **ret, struct error *err);
+
+/* The same with requests made by a process of their own, which holds no privilege and reaches
+ * nothing but servers (http/sender/sender.h): for components whose `sender` is client_serve. Blocks
+ * until the process is confined, so it is for `start`; in the process that this is where the host
+ * has no worker program. What http_sender_new says, with a text, where it cannot be confined. */
+int client_loop_start(const struct abi_context *context, struct client_loop **ret,
+		      struct error *err);
+
+/* The `sender` of such a component. */
+int32_t client_serve(int32_t socket);
+
 /* Ends all requests (their `done` is not called), watches and timers. */
 void client_loop_free(struct client_loop *loop);
 
 struct http_client *client_loop_http(struct client_loop *loop);
+
+/* How often such a process was started again; 0 where there is none. */
+uint64_t client_loop_restarts(const struct client_loop *loop);

@@ -2,6 +2,7 @@
 /* andiron-discovery.so: discovery.file, discovery.http and discovery.dns, which are small and share
  * how their targets are published; remote.http, which asks as discovery.http does. */
 #include "abi/metrics.h"
+#include "client/loop.h"
 #include "discovery/dns.h"
 #include "discovery/files.h"
 #include "discovery/options.h"
@@ -92,6 +93,7 @@ static const struct andiron_component http = {
 	.stop = url_stop,
 	.destroy = url_free,
 	.metrics = http_metrics,
+	.sender = client_serve,
 };
 
 static const struct andiron_component dns = {

@@ -69,7 +69,7 @@ int32_t url_create(const struct andiron_host *host, uint64_t instance,
 	str_print_fraction(u->seconds, sizeof(u->seconds), 9,
 			   (double)u->refresh_ns / (double)NS_PER_SEC);
 	u->address = arena_str(&u->client.arena, value_str(args, "url", STR("")));
-	r = u->address.p ? client_loop_new(&u->context, &u->loop, &err) : -ENOMEM;
+	r = u->address.p ? 0 : -ENOMEM;
 	if (r == 0)
 		r = sources_init(&u->sources, &u->context);
 	if (r < 0) {
@@ -194,9 +194,8 @@ static void on_answer(void *context, const struct http_response *response)
 	fail(u, "out of memory for the targets");
 }
 
-static void ask(void *context)
+static void ask(struct url *u, struct error *err)
 {
-	struct url *u = context;
 	const struct http_header headers[] = {
 		{STR("Accept"), STR("application/json")},
 		{STR("X-Prometheus-Refresh-Interval-Seconds"), str_of(u->seconds)},
@@ -211,22 +210,32 @@ static void ask(void *context)
 		.done = on_answer,
 		.context = u,
 	};
-	struct error err = ERROR_NULL;
 
 	if (u->request || u->reading)
 		return;
-	if (http_send(client_loop_http(u->loop), &u->client.http, &request, &u->request, &err) < 0)
-		fail(u, err.code ? err.text : "out of memory for a request");
+	if (http_send(client_loop_http(u->loop), &u->client.http, &request, &u->request, err) < 0)
+		fail(u, err->code ? err->text : "out of memory for a request");
 }
 
-int32_t url_start(void *self, struct andiron_error *err)
+static void on_refresh(void *context)
+{
+	struct error err = ERROR_NULL;
+
+	ask(context, &err);
+}
+
+int32_t url_start(void *self, struct andiron_error *ret_err)
 {
 	struct url *u = self;
-	int r = u->context.host->timer_set(u->context.instance, u->refresh_ns, u->refresh_ns, ask,
-					   u, &u->timer);
+	struct error err = ERROR_NULL;
+	int r = client_loop_start(&u->context, &u->loop, &err);
 
+	if (r < 0)
+		return abi_error(u->context.host, ret_err, &err, r);
+	r = u->context.host->timer_set(u->context.instance, u->refresh_ns, u->refresh_ns,
+				       on_refresh, u, &u->timer);
 	if (r == 0)
-		ask(u);
+		ask(u, &err);
 	return r;
 }
 
