@@ -398,6 +398,11 @@ int32_t discovery_update(void *self, const struct andiron_value *args,
 	return 0;
 }
 
+const struct client_loop *discovery_loop(const struct discovery *d)
+{
+	return d->loop;
+}
+
 struct discovery_counts discovery_counts(const struct discovery *d)
 {
 	struct discovery_counts c = {

@@ -19,7 +19,8 @@ struct discovery;
 int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
 			 const struct andiron_value *args, void **ret_self,
 			 struct andiron_error *ret_err);
-/* 0 or -ENOMEM. Without an API server to ask it is unhealthy until an update. */
+/* 0, -ENOMEM, or what client_loop_start says. Without an API server to ask it is unhealthy until an
+ * update. */
 int32_t discovery_start(void *self, struct andiron_error *err);
 /* The watches begin again with the new arguments; targets stay until the new lists are complete. */
 int32_t discovery_update(void *self, const struct andiron_value *args,
@@ -35,4 +36,8 @@ struct discovery_counts {
 	unsigned int watched;    /* bits of the kinds that are */
 	uint64_t targets, bytes, annotation_bytes, not_utf8, cut;
 };
+struct client_loop;
+/* NULL: not started, or stopped. */
+const struct client_loop *discovery_loop(const struct discovery *d);
+
 struct discovery_counts discovery_counts(const struct discovery *d);

@@ -72,6 +72,7 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &c);
 	abi_metrics(sink, of_watches, sizeof(of_watches) / sizeof(*of_watches), &all);
 	add_kinds(sink, &c);
+	client_loop_metrics(discovery_loop(self), sink);
 }
 
 static const struct andiron_export exports[] = {

@@ -3,6 +3,7 @@
 #include "pyroscope-push/metrics.h"
 
 #include "abi/metrics.h"
+#include "client/loop.h"
 
 #include <stdio.h>
 
@@ -123,15 +124,17 @@ void metrics_add(void *self, const struct andiron_metric_sink *sink)
 {
 	const struct writer *w = self;
 	struct list l = {.w = w, .sink = sink};
+	uint64_t max, bytes = writer_spool_bytes(w, &max);
 
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		add_figure(&l, &figures[i]);
 	add_reasons(&l);
 	add_repairs(&l);
+	client_loop_metrics(writer_loop(w), sink);
 	if (writer_uploads(w))
 		add_uploads(&l, writer_uploads(w));
 	add(&l, (struct abi_metric){"spool_bytes", "Bytes of the spool on the disk.",
-				    (double)writer_spool_bytes(w), true});
+				    (double)bytes, true});
 	add(&l, (struct abi_metric){"spool_max_bytes", "Bytes that the spool may take.",
-				    (double)writer_spool_max_bytes(w), true});
+				    (double)max, true});
 }

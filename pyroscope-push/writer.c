@@ -40,9 +40,7 @@ struct writer {
 
 static void on_settled(void *context, struct record *r, enum outcome outcome, const char *reason)
 {
-	struct writer *w = context;
-
-	store_settle(&w->store, r, outcome, reason);
+	store_settle(&((struct writer *)context)->store, r, outcome, reason);
 }
 
 static int on_mark(void *context, uint64_t endpoint, uint32_t what, const uint64_t *sequences,
@@ -558,6 +556,11 @@ void writer_stop(void *self)
 	w->loop = NULL;
 }
 
+const struct client_loop *writer_loop(const struct writer *w)
+{
+	return w->loop;
+}
+
 const struct protocol *writer_protocol(const struct writer *w)
 {
 	return w->config->protocol;
@@ -568,14 +571,11 @@ const struct andiron_host *writer_host(const struct writer *w)
 	return w->context.host;
 }
 
-uint64_t writer_spool_bytes(const struct writer *w)
+uint64_t writer_spool_bytes(const struct writer *w, uint64_t *ret_max)
 {
+	if (ret_max)
+		*ret_max = w->store.spool ? w->config->spool_bytes : 0;
 	return w->store.spool ? spool_bytes(w->store.spool) : 0;
-}
-
-uint64_t writer_spool_max_bytes(const struct writer *w)
-{
-	return w->store.spool ? w->config->spool_bytes : 0;
 }
 
 const struct series_repairs *writer_repairs(const struct writer *w)

@@ -36,13 +36,15 @@ void writer_stop(void *self);
 /* What was repaired so that servers take it. */
 const struct series_repairs *writer_repairs(const struct writer *w);
 
+struct client_loop;
+/* NULL: not started, or stopped. */
+const struct client_loop *writer_loop(const struct writer *w);
 const struct protocol *writer_protocol(const struct writer *w);
 const struct andiron_host *writer_host(const struct writer *w);
 
-/* Bytes that the spool takes on the disk. */
-uint64_t writer_spool_bytes(const struct writer *w);
-/* How many it may take; 0 without a spool. */
-uint64_t writer_spool_max_bytes(const struct writer *w);
+/* Bytes that the spool takes on the disk, and (unless NULL) how many it may; 0 without a
+ * spool. */
+uint64_t writer_spool_bytes(const struct writer *w, uint64_t *ret_max);
 
 /* Debug information that went to servers; NULL unless started, or where none asks for it. */
 const struct uploads_counts *writer_uploads(const struct writer *w);

@@ -2,6 +2,7 @@
 /* The HTTP client on the host's loop. Contract in loop.h. */
 #include "client/loop.h"
 
+#include "abi/metrics.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/vec.h"
@@ -170,9 +171,16 @@ int32_t client_serve(int32_t socket)
 	return http_serve(socket);
 }
 
-uint64_t client_loop_restarts(const struct client_loop *loop)
+void client_loop_metrics(const struct client_loop *loop, const struct andiron_metric_sink *sink)
 {
-	return loop->sends ? http_sender_starts(loop->http) - 1 : 0;
+	const struct abi_metric m = {
+		.name = "andiron_sender_restarts_total",
+		.help = "How often the process that speaks to servers was replaced.",
+		.value = loop && loop->sends ? (double)(http_sender_starts(loop->http) - 1) : 0,
+	};
+
+	if (loop && loop->sends)
+		abi_metric(sink, &m);
 }
 
 void client_loop_free(struct client_loop *loop)

@@ -6,6 +6,7 @@
 #include "abi/log.h"
 #include "http/http.h"
 
+struct andiron_metric_sink;
 struct client_loop;
 
 /* 0, -ENOMEM, or what libcurl refuses, with a text. */
@@ -26,5 +27,6 @@ void client_loop_free(struct client_loop *loop);
 
 struct http_client *client_loop_http(struct client_loop *loop);
 
-/* How often such a process was started again; 0 where there is none. */
-uint64_t client_loop_restarts(const struct client_loop *loop);
+/* Adds what there is to say of its process, if it has one: how often it was started again. For
+ * `metrics`. `loop` may be NULL. */
+void client_loop_metrics(const struct client_loop *loop, const struct andiron_metric_sink *sink);

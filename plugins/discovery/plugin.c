@@ -44,6 +44,7 @@ static void http_metrics(void *self, const struct andiron_metric_sink *sink)
 	struct url_counts c = url_counts(self);
 
 	abi_metrics(sink, ROWS(rows), &c);
+	client_loop_metrics(url_loop(self), sink);
 }
 
 static void dns_metrics(void *self, const struct andiron_metric_sink *sink)

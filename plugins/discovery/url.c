@@ -259,3 +259,8 @@ struct url_counts url_counts(const void *self)
 	c.targets = sources_count(&u->sources);
 	return c;
 }
+
+const struct client_loop *url_loop(const void *self)
+{
+	return ((const struct url *)self)->loop;
+}

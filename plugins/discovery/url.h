@@ -21,5 +21,9 @@ struct url_counts {
 };
 struct url_counts url_counts(const void *self);
 
+struct client_loop;
+/* NULL: not started, or stopped. */
+const struct client_loop *url_loop(const void *self);
+
 /* Whether an answer's content type is that of target groups. */
 bool url_type_is_json(struct str type);

@@ -147,7 +147,7 @@ static void until(bool (*is_so)(const struct bench *t, uint64_t than), const str
 
 static bool spool_is_larger(const struct bench *t, uint64_t than)
 {
-	return writer_spool_bytes(t->writer) > than;
+	return writer_spool_bytes(t->writer, NULL) > than;
 }
 
 static bool has_retried(const struct bench *t, uint64_t than)
@@ -164,7 +164,7 @@ static bool has_expired(const struct bench *t, uint64_t than)
 static void until_noted(struct bench *t)
 {
 	bench_feed(t, 10, 20);
-	until(spool_is_larger, t, writer_spool_bytes(t->writer));
+	until(spool_is_larger, t, writer_spool_bytes(t->writer, NULL));
 }
 
 static void until_refused(struct bench *t)
@@ -179,9 +179,9 @@ static void until_tried_often(struct bench *t)
 	uint64_t bytes;
 
 	bench_feed(t, 10, 20);
-	bytes = writer_spool_bytes(t->writer);
+	bytes = writer_spool_bytes(t->writer, NULL);
 	until(has_retried, t, 20);
-	expect_eq(writer_spool_bytes(t->writer), bytes);
+	expect_eq(writer_spool_bytes(t->writer, NULL), bytes);
 }
 
 /* The run after that is killed has what it left expire at once. */

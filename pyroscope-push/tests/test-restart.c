@@ -364,7 +364,7 @@ TEST(a_long_queue_is_sent_from_the_disk)
 	bench_start(&t);
 	for (int i = 0; i < 90; i++)
 		bench_feed(&t, 20, 300);
-	expect(writer_spool_bytes(t.writer) > STORE_CACHE_BYTES);
+	expect(writer_spool_bytes(t.writer, NULL) > STORE_CACHE_BYTES);
 	bench_drain(&t, 20);
 	spooled = t.host->spooled;
 	expect_eq(spooled, t.taken);
@@ -506,9 +506,9 @@ TEST(what_nobody_took_is_not_noted_as_sent)
 	bench_start(&t);
 	bench_feed(&t, 5, 10);
 	until_requests(&t, 2);
-	bytes = writer_spool_bytes(t.writer);
+	bytes = writer_spool_bytes(t.writer, NULL);
 	until_requests(&t, 20);
-	expect_eq(writer_spool_bytes(t.writer), bytes);
+	expect_eq(writer_spool_bytes(t.writer, NULL), bytes);
 	expect_eq(t.receiver.n_requests, 0);
 	update_url(&t, test_server_port(t.receiver.server));
 	bench_drain(&t, 10000);
