@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that has taken over a process: preloaded, it stands where the agent's loop waits (and there
- * it speaks to servers, too), and where andiron-debuginfod begins a request. Once, it tries what
- * intruders try, on the process that INTRUDER_VICTIM names among others, and says on standard error
- * for each whether it got it: "intruder: NAME 0", or the errno. */
+/* Code that has taken over a process: preloaded, it stands where the agent's loop waits, where
+ * andiron-debuginfod begins a request, and where the agent's parser and its senders are told what
+ * to do. Once, it tries what intruders try, on the process that INTRUDER_VICTIM names among others,
+ * and says on standard error for each whether it got it: "intruder: NAME 0", or the errno. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -83,6 +83,12 @@ static long listen_for_others(void)
 	return bind(fd, (const struct sockaddr *)&any, sizeof(any));
 }
 
+/* Of root's services: container engines, systemd. */
+static long talk_to_services(void)
+{
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
 static long send_raw_packets(void)
 {
 	return socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -157,6 +163,7 @@ static const struct {
 	{"handle", open_by_handle},
 	{"listen", listen_for_others},
 	{"packets", send_raw_packets},
+	{"services", talk_to_services},
 	{"ptrace", attach},
 	{"signal", signal_it},
 	{"bpf", make_a_map},
@@ -188,6 +195,7 @@ int epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
 	return epoll_pwait(fd, events, n, timeout, NULL);
 }
 
+#ifdef OF_FETCHER
 int curl_multi_add_handle(void *multi, void *easy);
 int curl_multi_add_handle(void *multi, void *easy)
 {
@@ -196,4 +204,11 @@ int curl_multi_add_handle(void *multi, void *easy)
 
 	intrude();
 	return real(multi, easy);
+}
+#endif
+
+ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	intrude();
+	return syscall(SYS_recvmsg, fd, m, flags);
 }

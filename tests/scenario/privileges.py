@@ -4,21 +4,25 @@
 
 import contextlib
 import ctypes
+import errno
 import os
 import platform
 import pwd
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 
+from pprofs import Receiver
 from running import PATIENT, Agent, cpu_seconds
 from tap import (
     ANDIRON,
     SIX,
     WORKLOAD,
     Background,
+    Skip,
     andiron,
     case,
     case_unsanitized,
@@ -81,13 +85,23 @@ def threads(pid):
     return found
 
 
-def parser_of(pid):
-    """The process that parses files for the agent."""
+def worker_of(pid, sends):
     for task in os.listdir(f"/proc/{pid}/task"):
         for child in read(f"/proc/{pid}/task/{task}/children").split():
-            if "\0worker\0" in read(f"/proc/{child}/cmdline"):
+            words = read(f"/proc/{child}/cmdline").split("\0")
+            if words[1:2] == ["worker"] and ("sender" in words) == sends:
                 return int(child)
     return None
+
+
+def parser_of(pid):
+    """The process that parses files for the agent."""
+    return worker_of(pid, sends=False)
+
+
+def sender_of(pid):
+    """The process that speaks to servers for it."""
+    return worker_of(pid, sends=True)
 
 
 def sets(thread):
@@ -303,7 +317,7 @@ def intruded(pid):
 def obtained(text):
     """What it got of all that it tried."""
     tried = dict(re.findall(r"^intruder: ([\w-]+) (\d+)$", text, re.M))
-    assert tried.pop("done", None) == "0" and len(tried) == 17, text
+    assert tried.pop("done", None) == "0" and len(tried) == 18, text
     print(f"# intruder: {tried}", flush=True)
     return {name for name, error in tried.items() if error == "0"}
 
@@ -329,7 +343,8 @@ def intruder_in_the_loop():
                 a.signal(signal.SIGTERM)
                 a.end().expect(0)
                 found = obtained(a.text())
-            assert found == {"read", "read-root", "write", "listen", "program"} | more, found
+            plain = {"read", "read-root", "write", "listen", "services", "program"}
+            assert found == plain | more, found
 
 
 @case_unsanitized
@@ -341,13 +356,125 @@ def intruder_in_the_fetcher():
         env = environment(
             DEBUGINFOD_URLS="http://127.0.0.1:1",
             DEBUGINFOD_CACHE_PATH=os.path.abspath("cache"),
-            **intruded(victim.pid),
+            **intruded(victim.pid) | {"LD_PRELOAD": os.environ["INTRUDER_OF_FETCHER"]},
         )
         r = run(os.environ["DEBUGINFOD_PROGRAM"], "00112233445566778899aabbccddeeff", env=env)
         version, found = has_landlock(), obtained(r.err)
     by_landlock = {"read": 1, "read-root": 1, "write": 1, "program": 1, "listen": 4, "signal": 6}
-    assert found == {name for name, since in by_landlock.items() if version < since}, found
+    without = {name for name, since in by_landlock.items() if version < since}
+    assert found == {"services"} | without, found
     assert os.path.isdir("cache") and not r.code == 0, r
+
+
+def intruded_worker(plugin, component, *words):
+    """What it gets in a worker that root has started, and that is told to end at once."""
+    file = next(
+        path
+        for folder in os.environ["ANDIRON_PLUGIN_PATH"].split(":")
+        if os.path.exists(path := f"{folder}/andiron-{plugin}.so")
+    )
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with Background("sleep", "600") as victim, ours:
+        end = theirs.fileno()
+        worker = Background(
+            *(ANDIRON, "worker", file, component, *words),
+            env=environment(**intruded(victim.pid)),
+            preexec_fn=lambda: os.dup2(end, 3),
+            close_fds=False,
+        )
+        theirs.close()
+        with worker:
+            worker.until_says("intruder: done")
+            ours.close()
+            r = worker.end()
+    r.expect(0)
+    return obtained(r.out)
+
+
+@case_unsanitized
+def intruder_in_the_sender():
+    """Where servers are spoken to, it reaches no file, no process and no service of root's, listens
+    to nobody and runs nothing. (Without Landlock: it reads what the user's files are.)"""
+    need_root()
+    by_landlock = {"read": 1, "read-root": 1, "listen": 4}
+    for plugin, component in (
+        ("pyroscope", "pyroscope.write"),
+        ("pyroscope", "otlp.write"),
+        ("kubernetes", "discovery.kubernetes"),
+        ("discovery", "discovery.http"),
+    ):
+        found = intruded_worker(plugin, component, "sender")
+        version = has_landlock()
+        assert found == {name for name, since in by_landlock.items() if version < since}, found
+
+
+@case_unsanitized
+def intruder_in_the_parser():
+    """Where files of strangers are read, it gets nothing at all."""
+    need_root()
+    assert intruded_worker("symbolize", "profile.symbolize") == set()
+
+
+PUSH = """
+pyroscope.write "out" {
+  endpoint { url = "http://127.0.0.1:%d" }
+}
+"""
+
+
+def pushing(port):
+    sampler = SAMPLER.replace("profile.file.out", "pyroscope.write.out")
+    return write("agent.alloy", sampler + PUSH % port)
+
+
+@case
+def senders_have_nothing_and_stay():
+    """What speaks to servers has no capability and a filter of its own. A signal that is meant for
+    all of a terminal or a service does not end it; if something does, another takes its place, and
+    what was taken meanwhile is delivered."""
+    need_root()
+    with Receiver() as receiver, Background(WORKLOAD, "60"):
+        with Agent(pushing(receiver.port), *PATIENT) as a:
+            a.until(lambda: receiver.pushed, "a push")
+            first = sender_of(a.pid)
+            for thread in threads(first):
+                found = sets(thread)
+                assert found["CapPrm"] == found["CapInh"] == found["CapAmb"] == 0, thread
+                assert thread["NoNewPrivs"] == "1" and thread["Seccomp_filters"] == "2", thread
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                os.kill(first, number)
+            before = len(receiver.pushed)
+            a.until(lambda: len(receiver.pushed) > before, "another push")
+            assert sender_of(a.pid) == first and "has ended" not in a.text(), a.text()
+            os.kill(first, signal.SIGKILL)
+            a.until_says("the process that speaks to servers has ended (signal 9 ended it)")
+            a.until_metric("andiron_sender_restarts_total", exactly=1)
+            before = len(receiver.pushed)
+            a.until(lambda: len(receiver.pushed) > before, "a push by the other")
+            second = sender_of(a.pid)
+            assert second != first and not os.path.exists(f"/proc/{first}")
+            books = a.stop()
+        assert not os.path.exists(f"/proc/{second}")
+    assert books["writers"]["pyroscope.write.out"]["delivered"] == books["taken"], books
+
+
+LANDLOCK_RESTRICT = 446
+
+
+@case
+def a_sender_without_walls_is_a_refusal():
+    """Where what speaks to servers cannot be confined, nothing is sent, and it is said why."""
+    need_root()
+    if has_landlock() < 1:
+        raise Skip("needs a kernel with Landlock: boot with lsm=landlock")
+    with Receiver() as receiver, Background(WORKLOAD, "60"):
+        refusal = refusing(LANDLOCK_RESTRICT, errno.EACCES)
+        with Agent(pushing(receiver.port), *PATIENT, preexec_fn=refusal) as a:
+            a.until_says("could not start: the process that speaks to servers is not ready: it ")
+            assert not sender_of(a.pid)
+            a.signal(signal.SIGTERM)
+            a.end().expect(1, "it cannot be confined to few files, so it does not run (")
+        assert not receiver.pushed
 
 
 # --- What each of the six is for ---

@@ -14,6 +14,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -125,7 +126,11 @@ int sandbox_enter_sending(struct error *err)
 		return error_errno(err, r, "cannot give up privileges");
 	r = client_files_confine(NULL);
 	if (r < 0)
-		return error_errno(err, r, "cannot be confined to few files (Landlock)");
+		return error_set(err, r,
+				 "it cannot be confined to few files, so it does not run (%s); "
+				 "where Landlock is there, let its system calls pass, or switch it "
+				 "off",
+				 strerror(-r));
 	r = syscall_filter_install(SYSCALLS_SENDING);
 	return r < 0 ? error_errno(err, r, "cannot install the filter of system calls") : 0;
 }
