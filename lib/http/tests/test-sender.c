@@ -276,7 +276,7 @@ static int64_t make(void *context, char *to, size_t n)
 	return (int64_t)n;
 }
 
-static void never_done(void *context, const struct http_response *r)
+__attribute__((noreturn)) static void never_done(void *context, const struct http_response *r)
 {
 	test_fail(__FILE__, __LINE__, "done, with %s", r->error);
 }
