@@ -133,8 +133,8 @@ void metrics_add(void *self, const struct andiron_metric_sink *sink)
 	client_loop_metrics(writer_loop(w), sink);
 	if (writer_uploads(w))
 		add_uploads(&l, writer_uploads(w));
-	add(&l, (struct abi_metric){"spool_bytes", "Bytes of the spool on the disk.",
-				    (double)bytes, true});
+	add(&l, (struct abi_metric){"spool_bytes", "Bytes of the spool on the disk.", (double)bytes,
+				    true});
 	add(&l, (struct abi_metric){"spool_max_bytes", "Bytes that the spool may take.",
 				    (double)max, true});
 }

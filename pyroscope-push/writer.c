@@ -34,7 +34,7 @@ struct writer {
 	struct series_repairs repairs;
 	uint64_t drain_timer, keep_timer;
 	struct andiron_extension status; /* andiron.status/1, NULL: the host has none */
-	bool draining, full; /* full: the host was told so */
+	bool draining, full;             /* full: the host was told so */
 	uint64_t advised[SERIES_N_LOSSES];
 };
 

@@ -17,7 +17,7 @@ struct client_loop {
 	struct http_client *http;
 	bool sends;
 	struct andiron_extension service; /* andiron.subprocess/1 */
-	VEC(uint64_t) watches; /* by descriptor; 0: not watched */
+	VEC(uint64_t) watches;            /* by descriptor; 0: not watched */
 	uint64_t timer;
 };
 
@@ -53,8 +53,8 @@ static void on_watch(void *arg, int fd, uint32_t events)
 	} else if (*watch) {
 		host->watch_remove(loop->context.instance, *watch);
 		*watch = 0;
-	} else if (events && host->watch_add(loop->context.instance, fd, events, on_ready, loop,
-					     watch) < 0) {
+	} else if (events &&
+		   host->watch_add(loop->context.instance, fd, events, on_ready, loop, watch) < 0) {
 		*watch = 0;
 	}
 }

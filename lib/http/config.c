@@ -154,7 +154,7 @@ static int set_auth(struct transfer *t, const struct http_config *c, struct erro
 		if (c->authorization_type.n)
 			type = c->authorization_type;
 		rc = config_secret(c->authorization_credentials, c->authorization_credentials_file,
-				 &scratch, &secret, err);
+				   &scratch, &secret, err);
 	}
 	if (rc == 0 && secret.p)
 		rc = set_authorization(t, type, secret, err);

@@ -15,6 +15,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -127,6 +128,26 @@ static const uint32_t for_others[] = {
 	SYS_rt_tgsigqueueinfo,
 	SYS_pidfd_send_signal,
 	SYS_pidfd_open,
+	/* Of its user's, and so of root's processes: their turn, their place, their memory. */
+	SYS_setpriority,
+	SYS_ioprio_set,
+	SYS_sched_setparam,
+	SYS_sched_setscheduler,
+	SYS_sched_setaffinity,
+	SYS_sched_setattr,
+	SYS_shmget,
+	SYS_shmat,
+	SYS_shmctl,
+	SYS_semget,
+	SYS_semop,
+	SYS_semtimedop,
+	SYS_semctl,
+	SYS_msgget,
+	SYS_msgsnd,
+	SYS_msgrcv,
+	SYS_msgctl,
+	SYS_mq_open,
+	SYS_mq_unlink,
 	SYS_truncate,
 	SYS_mkdirat,
 	SYS_mknodat,
@@ -161,6 +182,10 @@ static const uint32_t for_others[] = {
 #endif
 };
 
+/* The kernel sends a signal to whom a descriptor's owner is. */
+static const uint32_t owner_by_fcntl[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+static const uint32_t owner_by_ioctl[] = {FIOSETOWN, SIOCSPGRP};
+
 #define N_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The first is not for what speaks to servers. */
@@ -173,7 +198,7 @@ static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 	 CLONE_NEWPID | CLONE_NEWNET)
 
 struct program {
-	struct sock_filter f[2 * (N_OF(refused) + N_OF(for_sampling) + N_OF(for_others)) + 64];
+	struct sock_filter f[2 * (N_OF(refused) + N_OF(for_sampling) + N_OF(for_others)) + 96];
 	unsigned short n;
 };
 
@@ -219,6 +244,18 @@ static void refuse_bits(struct program *p, uint32_t number, unsigned int i, uint
 	answer(p, SECCOMP_RET_ALLOW);
 }
 
+/* Refused with one of these as the second argument, and allowed else. */
+static void refuse_commands(struct program *p, uint32_t number, const uint32_t *commands, size_t n)
+{
+	jump(p, BPF_JEQ, number, 0, (uint8_t)(2 * n + 2));
+	load(p, argument(1));
+	for (size_t i = 0; i < n; i++) {
+		jump(p, BPF_JEQ, commands[i], 0, 1);
+		answer(p, SECCOMP_RET_ERRNO | EPERM);
+	}
+	answer(p, SECCOMP_RET_ALLOW);
+}
+
 /* Allowed where the first argument is `value`, or has its bits, and refused else. */
 static void refuse_unless(struct program *p, uint32_t number, uint16_t how, uint32_t value)
 {
@@ -229,7 +266,8 @@ static void refuse_unless(struct program *p, uint32_t number, uint16_t how, uint
 	answer(p, SECCOMP_RET_ALLOW);
 }
 
-/* openat2 has its flags in memory, as clone3 has. Signals to itself are what abort sends. */
+/* openat2 has its flags in memory, as clone3 has. Signals to itself are what abort sends. Of a pair
+ * of datagram sockets each can be connected to a service. */
 static void put_sending(struct program *p)
 {
 	for (size_t i = 0; i < N_OF(for_others); i++)
@@ -241,6 +279,10 @@ static void put_sending(struct program *p)
 #endif
 	refuse_unless(p, SYS_clone, BPF_JSET, CLONE_THREAD);
 	refuse_unless(p, SYS_tgkill, BPF_JEQ, (uint32_t)getpid());
+	refuse_unless(p, SYS_prlimit64, BPF_JEQ, 0);
+	refuse_bits(p, SYS_socketpair, 1, SOCK_DGRAM);
+	refuse_commands(p, SYS_fcntl, owner_by_fcntl, N_OF(owner_by_fcntl));
+	refuse_commands(p, SYS_ioctl, owner_by_ioctl, N_OF(owner_by_ioctl));
 }
 
 /* The last of all. */

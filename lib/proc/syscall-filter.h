@@ -19,8 +19,9 @@ enum syscalls {
  * - sockets but AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK
  * - system calls in another machine's numbers (32 bits, x32)
  * SYSCALLS_PLAIN: also bpf, perf events, reading other processes' memory and descriptors.
- * SYSCALLS_SENDING: also programs and processes, signals to others, files to be written, made,
- * renamed or removed, listening to others, and sockets of AF_UNIX, behind which services of root's
- * wait (a connected pair can be had).
+ * SYSCALLS_SENDING: also programs and processes, signals to others, their limits and turns,
+ * System V's and POSIX's shared memory and queues, files to be written, made, renamed or removed,
+ * listening to others, and sockets of AF_UNIX, behind which services of root's wait (a pair that
+ * stays connected can be had).
  * 0 or a negative errno; nothing has changed then. A call that is allowed costs some 50 ns more. */
 int syscall_filter_install(enum syscalls what);

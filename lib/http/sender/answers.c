@@ -85,9 +85,8 @@ static void give_up(struct sender *a, struct waiting *w, int result, const char 
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "%s %.300s %s", result == -ENOMEM ? "memory for the answer of"
-									: "the answer of",
-		 w->peer, why);
+	snprintf(text, sizeof(text), "%s %.300s %s",
+		 result == -ENOMEM ? "memory for the answer of" : "the answer of", w->peer, why);
 	sender_put(a, WIRE_CANCEL, w->id, STR_NULL);
 	waiting_end(w, result, true, text);
 }

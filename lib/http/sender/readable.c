@@ -20,7 +20,7 @@ static int secrets(struct readable *r, struct http_config *c, struct error *err)
 	struct str *const paths[] = {&c->basic_password_file, &c->bearer_token_file,
 				     &c->authorization_credentials_file};
 	size_t at = c->basic_username.p || c->basic_password.p || c->basic_password_file.p ? 0
-		    : c->bearer_token.p || c->bearer_token_file.p			   ? 1
+		    : c->bearer_token.p || c->bearer_token_file.p                          ? 1
 											   : 2;
 	int rc = config_secret(*values[at], *paths[at], &r->texts[0], values[at], err);
 

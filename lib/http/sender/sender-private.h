@@ -35,7 +35,7 @@ struct sender {
 	struct http_process process;
 	struct channel channel; /* fd -1: no process runs */
 	int pidfd;
-	bool ready;        /* it has said that it is confined */
+	bool ready; /* it has said that it is confined */
 	bool watches_out;
 	int broken;        /* why it is to be ended; 0: it is not */
 	struct error told; /* what it said of itself */

@@ -129,7 +129,8 @@ static void sender_timeout(struct http_client *base)
 		if (clock_mono() >= a->next_ns)
 			start_next(a);
 	} else {
-		handle_aside(a);
+		/* Who was stopped himself finds that time is over and that the answer is there. */
+		read_messages(a);
 		if (!a->broken && is_overdue(a))
 			a->broken = -ETIMEDOUT;
 	}
@@ -181,7 +182,7 @@ static int refuse(const struct sender *a, const struct http_config *config, stru
 }
 
 static int sender_send(struct http_client *base, const struct http_config *config,
-		      const struct http_request *request, uint64_t *ret_id, struct error *err)
+		       const struct http_request *request, uint64_t *ret_id, struct error *err)
 {
 	struct sender *a = (struct sender *)base;
 	struct waiting *w;
@@ -210,8 +211,8 @@ static int sender_send(struct http_client *base, const struct http_config *confi
 	w->last_packet = a->broken ? UINT64_MAX : a->channel.n_put;
 	w->begun_ns = clock_mono();
 	w->deadline_ns = request->timeout_ms
-				 ? w->begun_ns + (request->timeout_ms + HTTP_SENDER_WAIT_MS) *
-							 NS_PER_MSEC
+				 ? w->begun_ns +
+					   (request->timeout_ms + HTTP_SENDER_WAIT_MS) * NS_PER_MSEC
 				 : INT64_MAX;
 	w->next = a->requests;
 	w->link = &a->requests;
@@ -368,7 +369,7 @@ static int await_hello(struct sender *a)
 }
 
 int http_sender_new(const struct http_loop *loop, const struct http_process *process,
-		   struct http_client **ret, struct error *err)
+		    struct http_client **ret, struct error *err)
 {
 	struct sender *a = calloc(1, sizeof(*a));
 	char how[64] = "";

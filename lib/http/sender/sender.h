@@ -31,7 +31,7 @@ struct http_process {
 /* Starts the process and waits until it is confined: 0; or -ENOMEM, what `start` says, -ETIMEDOUT,
  * or -EPERM where it could not be confined, with a text. */
 int http_sender_new(const struct http_loop *loop, const struct http_process *process,
-		   struct http_client **ret, struct error *err);
+		    struct http_client **ret, struct error *err);
 /* How often a process was started. Of such a client only. */
 uint64_t http_sender_starts(const struct http_client *client);
 

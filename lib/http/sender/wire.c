@@ -104,8 +104,7 @@ static void config_texts(struct http_config *c, struct str *texts[CONFIG_TEXTS])
 	memcpy(texts, all, sizeof(all));
 }
 
-void wire_put_request(struct buf *b, const struct http_config *config,
-		      const struct http_request *q)
+void wire_put_request(struct buf *b, const struct http_config *config, const struct http_request *q)
 {
 	struct http_config c = *config;
 	struct str *texts[CONFIG_TEXTS];

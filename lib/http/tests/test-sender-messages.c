@@ -122,9 +122,12 @@ TEST(answers_cross_whole)
 TEST(answers_that_cannot_be_are_none)
 {
 	static const struct http_response rows[] = {
-		{.status = 200, .result = -EIO}, {.status = 0},
-		{.status = 1000},		 {.status = -1},
-		{.result = 1},			 {.result = -5000},
+		{.status = 200, .result = -EIO},
+		{.status = 0},
+		{.status = 1000},
+		{.status = -1},
+		{.result = 1},
+		{.result = -5000},
 		{.status = 200, .retry_after_ms = -2},
 		{.status = 200, .elapsed_ns = -1},
 	};

@@ -187,8 +187,8 @@ static void want_a_body(int s)
 TEST(ends_what_breaks_the_rules)
 {
 	void (*const scripts[])(int) = {
-		say_hello_again, say_an_unknown_word, say_our_words, say_left,	  say_begun,
-		say_data,	 say_half_an_answer,  say_too_much,  want_a_body,
+		say_hello_again, say_an_unknown_word, say_our_words, say_left,    say_begun,
+		say_data,        say_half_an_answer,  say_too_much,  want_a_body,
 	};
 
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {

@@ -18,9 +18,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -341,6 +344,38 @@ static int talk_to_services(void)
 	return outcome(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
+/* A datagram socket may be connected anew. */
+static int talk_to_services_by_a_pair(void)
+{
+	int fds[2];
+
+	return outcome(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds));
+}
+
+static int limit_another(void)
+{
+	struct rlimit now;
+
+	return outcome(prlimit(getppid(), RLIMIT_CPU, NULL, &now));
+}
+
+static int put_another_behind(void)
+{
+	id_t parent = (id_t)getppid();
+
+	return outcome(setpriority(PRIO_PROCESS, parent, getpriority(PRIO_PROCESS, parent)));
+}
+
+static int signal_by_an_owner(void)
+{
+	return outcome(fcntl(open("/dev/null", O_RDONLY | O_CLOEXEC), F_SETOWN, getppid()));
+}
+
+static int share_memory(void)
+{
+	return outcome(shmget(1, 1, 0));
+}
+
 static int listen_to_others(void)
 {
 	return outcome(listen(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), 1));
@@ -354,6 +389,11 @@ static const struct try by_sending[] = {
 	{"a signal", signal_another},
 	{"a signal to a thread", signal_a_thread_of_another},
 	{"AF_UNIX", talk_to_services},
+	{"AF_UNIX, of a pair", talk_to_services_by_a_pair},
+	{"limits of another", limit_another},
+	{"turn of another", put_another_behind},
+	{"a signal by an owner", signal_by_an_owner},
+	{"shared memory", share_memory},
 	{"listening", listen_to_others},
 };
 
@@ -377,7 +417,8 @@ TEST(what_sends_does_nothing_else)
 static int send_work(void)
 {
 	pthread_t thread;
-	int fds[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int fds[2], waiting, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct rlimit now;
 
 	if (pthread_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0)
 		return 1;
@@ -390,6 +431,9 @@ static int send_work(void)
 		if (fd < 0 && errno == EPERM)
 			return 3;
 	}
+	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 || ioctl(fds[0], FIONREAD, &waiting) < 0 ||
+	    getrlimit(RLIMIT_NOFILE, &now) < 0)
+		return 5;
 	return syscall(SYS_tgkill, getpid(), getpid(), 0) == 0 ? 0 : 4;
 }
 
