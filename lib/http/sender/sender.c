@@ -167,18 +167,14 @@ static bool is_https(struct str url)
 
 static int refuse(const struct sender *a, const struct http_config *config, struct error *err)
 {
-	int64_t after = a->next_ns - clock_mono();
-	char time[32];
-
 	if (config->unix_socket.p)
 		return error_set(err, -EOPNOTSUPP, "%.*s cannot be reached by a sender",
 				 STR_FMT(config->unix_socket));
 	if (a->channel.fd >= 0 && !a->broken)
 		return 0;
-	after = a->channel.fd >= 0 || after < NS_PER_SEC ? NS_PER_SEC : after;
+	/* Without the time, which would make another finding of each attempt. */
 	return error_set(err, -EAGAIN,
-			 "the process that speaks to servers has ended; another is started in %s",
-			 duration_format(after / NS_PER_SEC * NS_PER_SEC, time, sizeof(time)));
+			 "the process that speaks to servers has ended; another is started soon");
 }
 
 static int sender_send(struct http_client *base, const struct http_config *config,
