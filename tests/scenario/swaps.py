@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugin files that are replaced while an agent runs of them."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -168,6 +169,43 @@ def a_file_that_is_written_over():
         a.until_says("it was written over while this process runs it")
         a.until_says("restart the process, and put a new file in place by renaming it")
         assert generations(a, "relabel") == {1: 1}
+        a.stop()
+
+
+def sender_of(pid):
+    """(pid, file) of the process that speaks to servers."""
+    with contextlib.suppress(OSError):  # of threads and processes that end meanwhile
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as f:
+                children = f.read().split()
+            for child in children:
+                with open(f"/proc/{child}/cmdline") as f:
+                    words = f.read().split("\0")
+                if words[1:2] == ["worker"] and "sender" in words:
+                    return int(child), words[2]
+    return None
+
+
+@case
+def a_sender_of_a_replaced_file():
+    """Both ends are the same build: a sender that is started after its file was replaced, and
+    before that is taken up, is of the file that the agent runs; after it, of the new one."""
+    plugins = Plugins("discovery")
+    write("agent.alloy", 'discovery.http "h" {\n  url = "http://127.0.0.1:1/"\n}\n')
+    with Agent("agent.alloy", "--plugin-dir", "p") as a:
+        until_only(a, "discovery", 1)
+        a.until(lambda: sender_of(a.pid), "a sender")
+        first, path = sender_of(a.pid)
+        assert path.endswith("p/andiron-discovery.so"), path
+        plugins.replace("discovery")
+        os.kill(first, signal.SIGKILL)
+        a.until(lambda: sender_of(a.pid) not in (None, (first, path)), "another sender")
+        second, given = sender_of(a.pid)
+        assert given.startswith("/proc/self/fd/"), given
+        a.signal(signal.SIGHUP)
+        until_only(a, "discovery", 2)
+        a.until(lambda: sender_of(a.pid) not in (None, (second, given)), "a sender of the new file")
+        assert sender_of(a.pid)[1] == path, sender_of(a.pid)
         a.stop()
 
 

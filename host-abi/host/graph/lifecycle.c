@@ -316,7 +316,9 @@ static void note_file(struct instance *i, const struct registered_plugin *plugin
 	if (!plugin)
 		return;
 	i->generation = plugin->generation;
-	if (ANDIRON_HAS(i->component, andiron_component, subprocess) && plugin->fd >= 0)
+	if ((ANDIRON_HAS(i->component, andiron_component, subprocess) ||
+	     ANDIRON_HAS(i->component, andiron_component, sender)) &&
+	    plugin->fd >= 0)
 		/* Not one of those that the worker has, see sandboxed-worker.c. */
 		i->file = fcntl(plugin->fd, F_DUPFD_CLOEXEC, SANDBOXED_WORKER_SOCKET + 2);
 }

@@ -173,10 +173,11 @@ static int check_library(void *library, const struct andiron_plugin **ret, struc
 	return r;
 }
 
-static bool has_subprocess(const struct andiron_plugin *plugin)
+static bool has_process(const struct andiron_plugin *plugin)
 {
 	for (uint64_t i = 0; i < plugin->n_components; i++)
-		if (ANDIRON_HAS(plugin->components[i], andiron_component, subprocess))
+		if (ANDIRON_HAS(plugin->components[i], andiron_component, subprocess) ||
+		    ANDIRON_HAS(plugin->components[i], andiron_component, sender))
 			return true;
 	return false;
 }
@@ -228,7 +229,7 @@ int registry_load_kept(const char *path, const struct andiron_plugin **ret, int 
 	if (r == 0)
 		r = load_once(path, &e, ret, err);
 	if (r == 0)
-		*ret_fd = has_subprocess(*ret) ? take_fd(e.fd) : -1;
+		*ret_fd = has_process(*ret) ? take_fd(e.fd) : -1;
 	return r;
 }
 
