@@ -54,6 +54,9 @@ struct http_config {
 
 #define HTTP_WANTED 4 /* headers that a request may ask for */
 
+/* A server that asks for more is taken to have asked for this. */
+#define HTTP_MAX_RETRY_AFTER_MS (INT64_C(30) * 24 * 3600 * 1000)
+
 /* status 0: no answer; `error` says why in one line, and `result` is the negative errno class:
  * -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH (no such name), -ECONNRESET, -EPROTO (TLS, bad HTTP),
  * -E2BIG. `sent`: the whole request left, so it may have been carried out. Borrowed. */
@@ -64,7 +67,7 @@ struct http_response {
 	const char *error;
 	struct str body;
 	struct str content_type;
-	int64_t retry_after_ms; /* -1: the header is absent */
+	int64_t retry_after_ms; /* -1: the header is absent; at most HTTP_MAX_RETRY_AFTER_MS */
 	int64_t elapsed_ns;
 	struct str wanted[HTTP_WANTED]; /* as in the request; STR_NULL where absent */
 };

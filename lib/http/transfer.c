@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define SMALL_BUFFER       2048L
-#define MAX_RETRY_AFTER_MS (INT64_C(30) * 24 * 3600 * 1000)
+#define SMALL_BUFFER 2048L
 
 static bool succeeded(const struct transfer *t)
 {
@@ -366,7 +365,8 @@ static int64_t retry_after(CURL *easy)
 			return -1;
 		seconds = date > time(NULL) ? (uint64_t)(date - time(NULL)) : 0;
 	}
-	return seconds > MAX_RETRY_AFTER_MS / 1000 ? MAX_RETRY_AFTER_MS : (int64_t)seconds * 1000;
+	return seconds > HTTP_MAX_RETRY_AFTER_MS / 1000 ? HTTP_MAX_RETRY_AFTER_MS
+							: (int64_t)seconds * 1000;
 }
 
 /* Header or trailer, whichever there is; of the last answer of the exchange. */

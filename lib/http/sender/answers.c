@@ -152,6 +152,7 @@ static int on_collected(struct sender *a, struct waiting *w, struct str piece)
 
 static int on_answer(struct waiting *w, struct str message)
 {
+	int64_t since_ns = clock_mono() - w->begun_ns;
 	struct http_response answer;
 	char text[WIRE_MAX_ERROR];
 	int r = wire_get_answer(message, &answer, text);
@@ -159,6 +160,8 @@ static int on_answer(struct waiting *w, struct str message)
 	if (r < 0)
 		return r;
 	answer.sent |= w->left;
+	if (answer.elapsed_ns > since_ns)
+		answer.elapsed_ns = since_ns;
 	if (answer.status == 0)
 		buf_clear(&w->body);
 	finish(w, &answer);

@@ -51,6 +51,7 @@ static void put_line(struct buf *b, struct str s)
 
 static void put_headers(struct buf *b, const struct http_header *headers, size_t n)
 {
+	b->failed |= n >= MAX_HEADERS;
 	put(b, n);
 	for (size_t i = 0; i < n; i++) {
 		put_text(b, headers[i].name);
@@ -333,9 +334,9 @@ int wire_get_answer(struct str message, struct http_response *ret, char text[WIR
 	for (size_t i = 0; i < HTTP_WANTED; i++)
 		a.wanted[i] = get_line(&r);
 	/* An answer has a status, and what is none a cause. */
-	if (r.error == 0 &&
-	    (r.rest.n || error.n >= WIRE_MAX_ERROR || result > 0 || result < -4095 ||
-	     (a.status == 0) != (result < 0) || a.retry_after_ms < -1))
+	if (r.error == 0 && (r.rest.n || error.n >= WIRE_MAX_ERROR || result > 0 ||
+			     result < -4095 || (a.status == 0) != (result < 0) ||
+			     a.retry_after_ms < -1 || a.retry_after_ms > HTTP_MAX_RETRY_AFTER_MS))
 		r.error = -EBADMSG;
 	if (r.error)
 		return r.error;

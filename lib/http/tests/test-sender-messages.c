@@ -118,7 +118,40 @@ TEST(answers_cross_whole)
 	buf_free(&b);
 }
 
-/* Neither an error with a status, nor an end without a cause, nor a success that is negative. */
+/* The longest wait is one. */
+TEST(answers_may_ask_for_a_month)
+{
+	const struct http_response later = {.status = 429,
+					    .retry_after_ms = HTTP_MAX_RETRY_AFTER_MS};
+	struct buf b = BUF_NULL;
+
+	wire_put_answer(&b, &later);
+	expect_eq(read_answer(buf_str(&b)), 0);
+	buf_free(&b);
+}
+
+/* What the other end would not take is not put, since it would end for it. */
+TEST(requests_with_too_many_headers_are_not_put)
+{
+	static struct http_header many[4096];
+	struct http_request q = asked;
+	struct buf b = BUF_NULL;
+
+	for (size_t i = 0; i < 4096; i++)
+		many[i] = (struct http_header){STR("X-A"), STR("1")};
+	q.headers = many;
+	q.n_headers = 4095;
+	wire_put_request(&b, &full, &q);
+	expect_eq(b.failed ? -EBADMSG : read_request(&b), 0);
+	buf_free(&b);
+	q.n_headers = 4096;
+	wire_put_request(&b, &full, &q);
+	expect(b.failed);
+	buf_free(&b);
+}
+
+/* Neither an error with a status, nor an end without a cause, nor a success that is negative, nor a
+ * wait that no client of ours would report. */
 TEST(answers_that_cannot_be_are_none)
 {
 	static const struct http_response rows[] = {
@@ -129,6 +162,8 @@ TEST(answers_that_cannot_be_are_none)
 		{.result = 1},
 		{.result = -5000},
 		{.status = 200, .retry_after_ms = -2},
+		{.status = 429, .retry_after_ms = HTTP_MAX_RETRY_AFTER_MS + 1},
+		{.status = 429, .retry_after_ms = INT64_MAX},
 		{.status = 200, .elapsed_ns = -1},
 	};
 
