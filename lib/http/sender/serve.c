@@ -123,7 +123,7 @@ static void on_done(void *context, const struct http_response *answer)
 	wire_put_answer(&b, answer);
 	if (b.failed)
 		s->failure = -ENOMEM; /* the other end must not wait for it */
-	else if (!j->cancelled)
+	else /* who has withdrawn it learns from this whether it was sent */
 		put(s, WIRE_DONE, j->id, buf_str(&b));
 	buf_free(&b);
 	job_free(j);
@@ -242,10 +242,14 @@ static void receive_aside(struct server *s)
 	s->aside.n = 0;
 }
 
+/* Nobody makes the body of a request that was cancelled: it may ask before this is its turn. */
 static void set_aside(struct server *s, const struct channel_message *m)
 {
 	struct aside a = {.type = m->type, .id = m->id};
+	struct job *j = find(s, m->id);
 
+	if (j && (m->type == WIRE_CANCEL || m->type == WIRE_WITHDRAW))
+		j->cancelled = true;
 	if (buf_str_append(&a.payload, m->payload) < 0 || !vec_push(&s->aside, a)) {
 		buf_free(&a.payload);
 		s->failure = -ENOMEM;
@@ -294,7 +298,6 @@ static int64_t on_read(void *context, char *to, size_t n)
 		got = take_piece(j, &m, to, n);
 		if (got != -EAGAIN)
 			return got;
-		j->cancelled = m.id == j->id;
 		set_aside(s, &m);
 	}
 	return -ECANCELED;
