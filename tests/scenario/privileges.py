@@ -429,9 +429,9 @@ def pushing(port):
 
 @case
 def senders_have_nothing_and_stay():
-    """What speaks to servers has no capability and a filter of its own. A signal that is meant for
-    all of a terminal or a service does not end it; if something does, another takes its place, and
-    what was taken meanwhile is delivered."""
+    """What speaks to servers has no capability, a filter of its own and no terminal. A signal that
+    is meant for all of a terminal or a service does not end it; if something does, another takes
+    its place, and what was taken meanwhile is delivered."""
     need_root()
     with Receiver() as receiver, Background(WORKLOAD, "60"):
         with Agent(pushing(receiver.port), *PATIENT) as a:
@@ -441,6 +441,8 @@ def senders_have_nothing_and_stay():
                 found = sets(thread)
                 assert found["CapPrm"] == found["CapInh"] == found["CapAmb"] == 0, thread
                 assert thread["NoNewPrivs"] == "1" and thread["Seccomp_filters"] == "2", thread
+            files = {os.readlink(f"/proc/{first}/fd/{end}") for end in (0, 1, 2)}
+            assert files == {"/dev/null"} and os.getsid(first) == first, files
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 os.kill(first, number)
             before = len(receiver.pushed)

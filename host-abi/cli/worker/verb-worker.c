@@ -45,6 +45,15 @@ static main_fn function_of(const struct andiron_component *c, bool sends)
 	return ANDIRON_HAS(c, andiron_component, subprocess) ? c->subprocess : NULL;
 }
 
+/* Of one that sends the agent says why; its standard error leads nowhere. */
+static int refuse(bool sends, const char *why)
+{
+	fprintf(stderr, "andiron worker: %s\n", why);
+	if (sends)
+		http_serve_refusal(SANDBOXED_WORKER_SOCKET, why);
+	return EXIT_FAILED;
+}
+
 static int run(int argc, char **argv)
 {
 	const struct andiron_plugin *plugin;
@@ -63,24 +72,20 @@ static int run(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (registry_load(argv[first], &plugin, NULL, &err) < 0) {
-		fprintf(stderr, "andiron worker: %s: %s\n", argv[first], err.text);
-		return EXIT_FAILED;
+		error_wrap(&err, err.code, "%s", argv[first]);
+		return refuse(sends, err.text);
 	}
 	/* What an agent of somebody else's has open, and has not marked as its own alone. */
 	syscall(SYS_close_range, SANDBOXED_WORKER_SOCKET + 1, ~0u, 0);
 	serve = function_of(find(plugin, argv[first + 1]), sends);
 	if (!serve) {
-		fprintf(stderr, "andiron worker: %s has no work for a process of its own\n",
-			argv[first + 1]);
-		return EXIT_FAILED;
+		error_set(&err, -ENOENT, "%s has no work for a process of its own",
+			  argv[first + 1]);
+		return refuse(sends, err.text);
 	}
 	r = sends ? sandbox_enter_sending(&err) : sandbox_enter(&err);
-	if (r < 0) {
-		fprintf(stderr, "andiron worker: %s\n", err.text);
-		if (sends)
-			http_serve_refusal(SANDBOXED_WORKER_SOCKET, err.text);
-		return EXIT_FAILED;
-	}
+	if (r < 0)
+		return refuse(sends, err.text);
 	/* At once: a sanitizer's leak checker would now ask for what the sandbox refuses. */
 	_exit(serve(SANDBOXED_WORKER_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
 }

@@ -310,7 +310,7 @@ static void discard(struct host *host, struct instance *i)
 		host_step(host);
 }
 
-/* Without a descriptor for it, the file at its path has to do. */
+/* Without a descriptor for it, the file at its path has to do, as long as that is the one. */
 static void note_file(struct instance *i, const struct registered_plugin *plugin)
 {
 	if (!plugin)

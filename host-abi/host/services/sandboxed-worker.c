@@ -90,12 +90,33 @@ static int find_code(const struct instance *i, struct code *ret)
 
 	if (!dladdr(i->component, &where) || !where.dli_fname)
 		return -ENOENT;
-	ret->fd = g && (stat(g->path, &st) < 0 || !generation_is_file(g, &st)) ? i->file : -1;
+	ret->fd = -1;
+	if (g && (stat(g->path, &st) < 0 || !generation_is_file(g, &st))) {
+		ret->fd = i->file;
+		if (ret->fd < 0)
+			return -ENOENT;
+	}
 	n = ret->fd < 0
 		    ? snprintf(ret->path, sizeof(ret->path), "%s", g ? g->path : where.dli_fname)
 		    : snprintf(ret->path, sizeof(ret->path), "/proc/self/fd/%d",
 			       SANDBOXED_WORKER_SOCKET + 1);
 	return n < (int)sizeof(ret->path) ? 0 : -ENAMETOOLONG;
+}
+
+/* What the process has open. One that sends has nothing of a terminal or a log, which are of
+ * whoever started the agent: from a terminal it could read what is typed there. What there is to
+ * say of it crosses the socket. */
+static int choose_files(posix_spawn_file_actions_t *actions, const struct code *code, int socket)
+{
+	int r = posix_spawn_file_actions_adddup2(actions, socket, SANDBOXED_WORKER_SOCKET);
+
+	if (r == 0 && code->fd >= 0)
+		r = posix_spawn_file_actions_adddup2(actions, code->fd,
+						     SANDBOXED_WORKER_SOCKET + 1);
+	for (int fd = 0; r == 0 && code->sends && fd <= STDERR_FILENO; fd++)
+		r = posix_spawn_file_actions_addopen(actions, fd, "/dev/null",
+						     fd ? O_WRONLY : O_RDONLY, 0);
+	return r;
 }
 
 static int spawn_worker(const char *worker, const struct code *code, int socket, pid_t *ret)
@@ -113,12 +134,11 @@ static int spawn_worker(const char *worker, const struct code *code, int socket,
 	choose_signals(code->sends, &mask);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	/* In a session of its own it has no terminal. */
+	posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGMASK |
+						(code->sends ? POSIX_SPAWN_SETSID : 0)));
 	posix_spawnattr_setsigmask(&attr, &mask);
-	r = posix_spawn_file_actions_adddup2(&actions, socket, SANDBOXED_WORKER_SOCKET);
-	if (r == 0 && code->fd >= 0)
-		r = posix_spawn_file_actions_adddup2(&actions, code->fd,
-						     SANDBOXED_WORKER_SOCKET + 1);
+	r = choose_files(&actions, code, socket);
 	if (r == 0)
 		r = posix_spawn(ret, worker, &actions, &attr, (char *const *)(uintptr_t)argv, envp);
 	posix_spawn_file_actions_destroy(&actions);
