@@ -57,8 +57,11 @@ static int send_packet(struct channel *c, const struct head *head, struct str pi
 	do
 		n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
+	if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+		return 0;
+	/* The first is said once, and by whichever call comes first; see receive. */
 	if (n < 0)
-		return errno == EAGAIN || errno == ENOBUFS ? 0 : -errno;
+		return errno == ECONNRESET ? -EPIPE : -errno;
 	c->n_gone++;
 	return (size_t)n == sizeof(*head) + piece.n ? 1 : -EIO;
 }
@@ -149,6 +152,21 @@ static int add_packet(struct channel *c, size_t n)
 	return buf_append(&c->in, c->packet + sizeof(head), n);
 }
 
+/* An end that closes without having read all makes the socket say so once, before it gives what that
+ * end has still said. */
+static ssize_t receive(const struct channel *c, struct msghdr *m)
+{
+	ssize_t n;
+
+	for (bool reset = false;; reset = true) {
+		do
+			n = recvmsg(c->fd, m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		while (n < 0 && errno == EINTR);
+		if (n >= 0 || errno != ECONNRESET || reset)
+			return n;
+	}
+}
+
 int channel_take(struct channel *c, struct channel_message *ret)
 {
 	if (!c->more)
@@ -156,12 +174,9 @@ int channel_take(struct channel *c, struct channel_message *ret)
 	do {
 		struct iovec part = {c->packet, PACKET_BYTES};
 		struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
-		ssize_t n;
+		ssize_t n = receive(c, &m);
 		int r;
 
-		do
-			n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		while (n < 0 && errno == EINTR);
 		if (n < 0)
 			return errno == EAGAIN ? 0 : errno == ECONNRESET ? -EPIPE : -errno;
 		if (n == 0)

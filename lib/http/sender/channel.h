@@ -35,14 +35,15 @@ struct channel {
 int channel_init(struct channel *c, int fd, size_t limit);
 void channel_fini(struct channel *c);
 
-/* Puts a message behind what waits, and sends what can be sent: 0, -ENOMEM (nothing was put), or
- * what the socket says; it is of no use then. */
+/* Puts a message behind what waits, and sends what can be sent: 0; -ENOMEM: nothing was put;
+ * -EPIPE: the other end has closed (what it said can still be taken); or what the socket says. */
 int channel_put(struct channel *c, uint32_t type, uint64_t id, struct str payload);
 /* 0, or what the socket says. */
 int channel_flush(struct channel *c);
 /* Whether something waits for the socket. */
 bool channel_waits(const struct channel *c);
 
-/* The next message: 1; 0: none is whole yet; -EPIPE: the other end has closed; -EBADMSG: it is
+/* The next message: 1; 0: none is whole yet; -EPIPE: the other end has closed, and all that it said
+ * was taken; -EBADMSG: it is
  * none, or larger than the limit; or another negative errno. */
 int channel_take(struct channel *c, struct channel_message *ret);

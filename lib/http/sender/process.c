@@ -24,8 +24,7 @@ void sender_clear_aside(struct sender *a)
 	a->aside_bytes = 0;
 }
 
-/* Gives it a moment to take leave of servers, unless it is one that does not listen. */
-static void reap(struct sender *a, bool leave, char *ret_how, size_t n)
+void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n)
 {
 	struct pollfd gone = {.fd = a->pidfd, .events = POLLIN};
 	siginfo_t info = {0};
@@ -48,9 +47,10 @@ void sender_close(struct sender *a, bool leave, char *ret_how, size_t n)
 	a->loop.watch(a->loop.context, a->channel.fd, 0);
 	close(a->channel.fd);
 	channel_fini(&a->channel);
-	reap(a, leave, ret_how, n);
+	if (a->pidfd >= 0)
+		sender_reap(a, leave, ret_how, n);
 	sender_clear_aside(a);
-	a->ready = a->watches_out = false;
+	a->ready = a->heard_out = a->watches_out = false;
 	a->broken = 0;
 }
 
@@ -66,7 +66,7 @@ int sender_start(struct sender *a)
 		char how[64];
 
 		close(socket);
-		reap(a, false, how, sizeof(how));
+		sender_reap(a, false, how, sizeof(how));
 		a->channel.fd = -1;
 		return r;
 	}

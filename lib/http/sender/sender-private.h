@@ -37,7 +37,8 @@ struct sender {
 	int pidfd;
 	bool ready; /* it has said that it is confined */
 	bool watches_out;
-	int broken;        /* why it is to be ended; 0: it is not */
+	int broken;        /* why it is to be ended, and is told no more; 0: it is not */
+	bool heard_out;    /* what it may still say does not count */
 	struct error told; /* what it said of itself */
 	struct waiting *requests;
 	VEC(struct aside) aside;
@@ -49,8 +50,10 @@ struct sender {
 
 /* process.c: 0, or why there is none. */
 int sender_start(struct sender *a);
-/* Ends the process, if one runs, and waits for its end: `leave` gives it a moment to take leave of
- * servers. How it ended is in ret_how. */
+/* Ends the process and waits for its end: `leave` gives it a moment to take leave of servers, which
+ * is for one that listens. How it ended is in ret_how. What it has said can still be read. */
+void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n);
+/* The same, unless none runs or that has been done, and forgets what it has said. */
 void sender_close(struct sender *a, bool leave, char *ret_how, size_t n);
 /* What `broken` means; `how` is sender_close's. */
 const char *sender_reason(const struct sender *a, const char *how);

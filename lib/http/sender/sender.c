@@ -20,17 +20,59 @@
 #define WITHDRAW_MS 1000
 #define AT_ONCE     64 /* messages that are read before others have their turn */
 
+/* What reading has come to. Behind what is lost or wrong nothing counts, and behind the end there is
+ * nothing. */
+static void note_read(struct sender *a, int r)
+{
+	if (r >= 0)
+		return;
+	a->heard_out = true;
+	if (r != -EPIPE || !a->broken)
+		a->broken = r;
+}
+
+/* What came while a request was withdrawn. */
+static void handle_aside(struct sender *a)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->aside.n && r == 0; i++) {
+		const struct aside *m = &a->aside.p[i];
+		const struct channel_message message = {m->type, m->id, buf_str(&m->payload)};
+
+		r = sender_handle(a, &message);
+	}
+	note_read(a, r);
+	sender_clear_aside(a);
+}
+
+/* Whether there was one. */
+static bool handle_next(struct sender *a)
+{
+	struct channel_message m;
+	int r = a->heard_out ? 0 : channel_take(&a->channel, &m);
+	bool some = r == 1;
+
+	if (some)
+		r = sender_handle(a, &m);
+	note_read(a, r);
+	return some;
+}
+
+/* What it had said counts, however it has ended: what it has sent is not to be sent again. There is
+ * no more of it than the socket holds. */
 static void end_process(struct sender *a)
 {
 	char how[64] = "", why[1100], text[1200];
-	int broken = a->broken;
 
+	sender_reap(a, a->broken == -EPIPE, how, sizeof(how));
+	handle_aside(a);
+	while (handle_next(a))
+		;
 	for (struct waiting *w = a->requests; w; w = w->next)
 		w->given = sender_was_given(a, w);
-	sender_close(a, broken == -EPIPE, how, sizeof(how));
-	a->broken = broken;
 	snprintf(why, sizeof(why), "%s", sender_reason(a, how));
-	a->broken = 0;
+	sender_close(a, false, how, sizeof(how));
 	sender_plan_next(a, why);
 	while (a->requests) {
 		struct waiting *w = a->requests;
@@ -66,34 +108,19 @@ static bool is_overdue(const struct sender *a)
 	return false;
 }
 
-/* What came while a request was withdrawn. */
-static void handle_aside(struct sender *a)
-{
-	for (size_t i = 0; i < a->aside.n && !a->broken; i++) {
-		struct aside *m = &a->aside.p[i];
-		const struct channel_message message = {m->type, m->id, buf_str(&m->payload)};
-
-		a->broken = sender_handle(a, &message);
-	}
-	sender_clear_aside(a);
-}
-
 static void read_messages(struct sender *a)
 {
-	struct channel_message m;
-	int r = 0;
-
 	handle_aside(a);
-	for (int i = 0; i < AT_ONCE && !a->broken; i++) {
-		r = channel_take(&a->channel, &m);
-		if (r <= 0)
-			break;
-		/* A callback may find it broken, too. */
-		r = sender_handle(a, &m);
-		if (r < 0)
-			a->broken = r;
-	}
-	if (r < 0 && !a->broken)
+	/* A callback may find it broken; it is heard out at its end. */
+	for (int i = 0; i < AT_ONCE && !a->broken && handle_next(a); i++)
+		;
+}
+
+static void flush(struct sender *a)
+{
+	int r = a->broken ? 0 : channel_flush(&a->channel);
+
+	if (r < 0)
 		a->broken = r;
 }
 
@@ -107,16 +134,12 @@ static void settle(struct sender *a)
 static void sender_ready(struct http_client *base, int fd, uint32_t events)
 {
 	struct sender *a = (struct sender *)base;
-	int r = 0;
 
 	if (fd != a->channel.fd)
 		return;
-	if (events & HTTP_OUT && !a->broken)
-		r = channel_flush(&a->channel);
-	/* What it has still said counts, also where it has closed. */
+	if (events & HTTP_OUT)
+		flush(a);
 	read_messages(a);
-	if (r < 0 && !a->broken)
-		a->broken = r;
 	settle(a);
 }
 
@@ -270,7 +293,8 @@ static int consider(struct sender *a, const struct channel_message *m, uint64_t 
 	return r < 0 ? r : 1;
 }
 
-static int await_withdrawn(struct sender *a, uint64_t id, bool *ret_sent)
+/* Whether it has said so. */
+static bool await_withdrawn(struct sender *a, uint64_t id, bool *ret_sent)
 {
 	int64_t until = clock_mono() + WITHDRAW_MS * NS_PER_MSEC, left;
 	struct channel_message m;
@@ -279,17 +303,21 @@ static int await_withdrawn(struct sender *a, uint64_t id, bool *ret_sent)
 	while (r == 0 && (left = until - clock_mono()) > 0) {
 		struct pollfd ready = {.fd = a->channel.fd, .events = POLLIN};
 
-		r = channel_flush(&a->channel);
+		flush(a);
 		if (channel_waits(&a->channel))
 			ready.events |= POLLOUT;
-		if (r == 0)
-			r = channel_take(&a->channel, &m);
-		if (r == 0)
-			poll(&ready, 1, (int)(left / NS_PER_MSEC) + 1);
-		else if (r == 1)
+		r = channel_take(&a->channel, &m);
+		if (r == 1)
 			r = consider(a, &m, id, ret_sent);
+		else if (r == 0 && a->broken)
+			return false; /* it is told no more, and has said all */
+		else if (r == 0)
+			poll(&ready, 1, (int)(left / NS_PER_MSEC) + 1);
 	}
-	return r ? r : -ETIMEDOUT;
+	note_read(a, r);
+	if (r == 0 && !a->broken)
+		a->broken = -ETIMEDOUT;
+	return r == 1;
 }
 
 static bool sender_withdraw(struct http_client *base, uint64_t id)
@@ -297,19 +325,13 @@ static bool sender_withdraw(struct http_client *base, uint64_t id)
 	struct sender *a = (struct sender *)base;
 	struct waiting *w = sender_find(a, id);
 	bool sent = false;
-	int r;
 
 	if (!w)
 		return false;
 	waiting_unlink(w);
 	sender_put(a, WIRE_WITHDRAW, id, STR_NULL);
-	r = a->channel.fd < 0 ? -EPIPE : a->broken;
-	if (r == 0)
-		r = await_withdrawn(a, id, &sent);
-	if (r < 0 && a->channel.fd >= 0) {
+	if (a->channel.fd >= 0 && (a->heard_out || !await_withdrawn(a, id, &sent)))
 		sent = sender_was_given(a, w);
-		a->broken = a->broken ? a->broken : r;
-	}
 	sent |= w->left;
 	waiting_free(w);
 	sender_arm(a);

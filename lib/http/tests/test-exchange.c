@@ -17,6 +17,7 @@ void outcome_done(void *context, const struct http_response *r)
 	o->status = r->status;
 	o->sent = r->sent;
 	o->retry_after_ms = r->retry_after_ms;
+	o->elapsed_ns = r->elapsed_ns;
 	snprintf(o->error, sizeof(o->error), "%s", r->error);
 	o->n = r->body.n < sizeof(o->body) ? r->body.n : sizeof(o->body);
 	if (o->n)

@@ -11,7 +11,7 @@ struct outcome {
 	char error[1024];
 	char body[4096];
 	size_t n;
-	int64_t retry_after_ms;
+	int64_t retry_after_ms, elapsed_ns;
 };
 
 struct exchange {

@@ -228,6 +228,29 @@ TEST(large_messages_wait_for_the_socket)
 	free(bytes);
 }
 
+/* What an end has said before it closed can be taken, though it has not read all, which the socket
+ * says first: to whoever takes, or to whoever puts. */
+TEST(what_was_said_is_there_after_the_end)
+{
+	for (int puts = 0; puts < 2; puts++) {
+		struct channel_message m;
+		struct channel ends[2];
+
+		open_pair(ends, 1000);
+		expect_eq(channel_put(&ends[1], 1, 10, STR("unread")), 0);
+		expect_eq(channel_put(&ends[0], 2, 11, STR("said")), 0);
+		close(ends[0].fd);
+		ends[0].fd = dup(ends[1].fd); /* for close_pair */
+		if (puts)
+			expect_eq(channel_put(&ends[1], 1, 12, STR_NULL), -EPIPE);
+		expect_eq(channel_take(&ends[1], &m), 1);
+		expect(m.type == 2 && m.id == 11);
+		expect_str(m.payload, "said");
+		expect_eq(channel_take(&ends[1], &m), -EPIPE);
+		close_pair(ends);
+	}
+}
+
 static int put_much(void *context)
 {
 	struct channel ends[2];

@@ -263,6 +263,150 @@ TEST(replaces_what_has_died)
 	exchange_fini(&x);
 }
 
+/* Waits for its end, and leaves it to be reaped. */
+static void until_gone(const struct acted *a)
+{
+	siginfo_t info;
+
+	expect(waitid(P_PID, (id_t)a->pid, &info, WEXITED | WNOWAIT) == 0);
+}
+
+static void put_answer(struct channel *c, uint64_t id, int64_t elapsed_ns)
+{
+	const struct http_response ok = {
+		.status = 200, .sent = true, .retry_after_ms = -1, .elapsed_ns = elapsed_ns};
+	struct buf b = BUF_NULL;
+
+	wire_put_answer(&b, &ok);
+	expect(!b.failed);
+	channel_put(c, WIRE_DONE, id, buf_str(&b));
+	buf_free(&b);
+}
+
+static void say_a_long_time(int socket)
+{
+	struct channel_message m;
+	struct channel c;
+
+	expect_eq(channel_init(&c, socket, 1u << 20), 0);
+	expect_eq(channel_put(&c, WIRE_HELLO, 0, STR_NULL), 0);
+	while (channel_take(&c, &m) == 0)
+		;
+	put_answer(&c, m.id, INT64_MAX - 1);
+	while (channel_take(&c, &m) >= 0)
+		;
+}
+
+/* No exchange has lasted longer than its request has been there, whatever the process says. */
+TEST(an_answer_is_no_older_than_its_request)
+{
+	static struct exchange x;
+	struct acted a = {.script = say_a_long_time};
+	int64_t before = clock_mono();
+
+	begin(&x, &a, serve_text, hello);
+	exchange_run(&x);
+	expect_eq(x.outcome.status, 200);
+	expect(x.outcome.elapsed_ns >= 0 && x.outcome.elapsed_ns <= clock_mono() - before);
+	exchange_fini(&x);
+}
+
+#define PIECES 100 /* more than are read at once */
+
+/* Says that it is confined and what the first request's answer is, all at once, and ends without
+ * having read the second, which is there. */
+static void answer_and_leave(int socket)
+{
+	struct pollfd second = {.fd = socket, .events = POLLIN};
+	struct channel_message m;
+	struct channel c;
+
+	expect_eq(channel_init(&c, socket, 1u << 20), 0);
+	expect_eq(channel_put(&c, WIRE_HELLO, 0, STR_NULL), 0);
+	while (channel_take(&c, &m) == 0)
+		;
+	expect(poll(&second, 1, 60000) == 1);
+	for (int i = 0; i < PIECES; i++)
+		expect_eq(channel_put(&c, WIRE_COLLECTED, m.id, STR("a")), 0);
+	put_answer(&c, m.id, 0);
+	expect(!channel_waits(&c));
+}
+
+/* What a process had said before it ended counts: an answer is none that was lost, though the
+ * socket says first that the other end has not read all, and though a write to it has failed. The
+ * request that it had not answered may have been sent. */
+TEST(what_was_said_before_the_end_counts)
+{
+	for (int writes = 0; writes < 2; writes++) {
+		static struct exchange x;
+		struct acted a = {.script = answer_and_leave};
+		struct error err = ERROR_NULL;
+		struct outcome second = {.done = false}, third = {.done = false};
+		struct http_request q;
+		uint64_t id;
+
+		begin(&x, &a, serve_text, hello);
+		q = x.request;
+		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
+		q.context = &second;
+		expect_eq(http_send(x.loop.client, &x.config, &q, &id, &err), 0);
+		until_gone(&a);
+		q.context = &third;
+		if (writes)
+			expect_eq(http_send(x.loop.client, &x.config, &q, &id, &err), 0);
+		expect(test_loop_until(&x.loop, &second.done, 60000));
+		expect(x.outcome.done && x.outcome.calls == 1);
+		expect_eq(x.outcome.status, 200);
+		expect_eq(x.outcome.n, PIECES);
+		expect(second.result == -ECONNRESET && second.sent);
+		expect(strstr(a.why, "it ended with 7"));
+		if (writes) {
+			expect(test_loop_until(&x.loop, &third.done, 60000));
+			expect(third.result == -ECONNRESET && !third.sent);
+		}
+		exchange_fini(&x);
+	}
+}
+
+/* Is confined, reads a request and ends: it may have sent it. */
+static void take_and_leave(int socket)
+{
+	struct channel_message m;
+	struct channel c;
+
+	expect_eq(channel_init(&c, socket, 1u << 20), 0);
+	expect_eq(channel_put(&c, WIRE_HELLO, 0, STR_NULL), 0);
+	while (channel_take(&c, &m) == 0)
+		;
+}
+
+/* Whether a process could send is known from what it has said, also where it has ended before that
+ * was read: a request that it was given is not taken to be unsent. */
+TEST(what_was_given_before_the_greeting_was_read)
+{
+	for (int withdraws = 0; withdraws < 2; withdraws++) {
+		static struct exchange x;
+		struct acted a = {.script = take_and_leave};
+		struct error err = ERROR_NULL;
+
+		begin(&x, &a, serve_text, hello);
+		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
+		expect(test_loop_until(&x.loop, &x.outcome.done, 60000));
+		while (http_sender_starts(x.loop.client) < 2)
+			http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
+		x.outcome = (struct outcome){.done = false};
+		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
+		until_gone(&a);
+		if (withdraws) {
+			expect(http_withdraw(x.loop.client, x.id));
+		} else {
+			expect(test_loop_until(&x.loop, &x.outcome.done, 60000));
+			expect(x.outcome.result == -ECONNRESET && x.outcome.sent);
+		}
+		exchange_fini(&x);
+	}
+}
+
 struct made {
 	bool asked;
 	uint64_t n;
