@@ -173,10 +173,11 @@ int32_t client_serve(int32_t socket)
 
 void client_loop_metrics(const struct client_loop *loop, const struct andiron_metric_sink *sink)
 {
+	uint64_t starts = loop && loop->sends ? http_sender_starts(loop->http) : 0;
 	const struct abi_metric m = {
 		.name = "andiron_sender_restarts_total",
 		.help = "How often the process that speaks to servers was replaced.",
-		.value = loop && loop->sends ? (double)(http_sender_starts(loop->http) - 1) : 0,
+		.value = starts ? (double)(starts - 1) : 0,
 	};
 
 	if (loop && loop->sends)

@@ -15,7 +15,8 @@ int client_loop_new(const struct abi_context *context, struct client_loop **ret,
 /* The same with requests made by a process of their own, which holds no privilege and reaches
  * nothing but servers (http/sender/sender.h): for components whose `sender` is client_serve. Blocks
  * until the process is confined, so it is for `start`; in the process that this is where the host
- * has no worker program. What http_sender_new says, with a text, where it cannot be confined. */
+ * has no worker program. What http_sender_new says: -EPERM, with a text, where it cannot be
+ * confined. */
 int client_loop_start(const struct abi_context *context, struct client_loop **ret,
 		      struct error *err);
 

@@ -152,8 +152,8 @@ static int add_packet(struct channel *c, size_t n)
 	return buf_append(&c->in, c->packet + sizeof(head), n);
 }
 
-/* An end that closes without having read all makes the socket say so once, before it gives what that
- * end has still said. */
+/* An end that closes without having read all makes the socket say so once, before it gives what
+ * that end has still said. */
 static ssize_t receive(const struct channel *c, struct msghdr *m)
 {
 	ssize_t n;

@@ -20,8 +20,8 @@
 #define WITHDRAW_MS 1000
 #define AT_ONCE     64 /* messages that are read before others have their turn */
 
-/* What reading has come to. Behind what is lost or wrong nothing counts, and behind the end there is
- * nothing. */
+/* What reading has come to. Behind what is lost or wrong nothing counts, and behind the end there
+ * is nothing. */
 static void note_read(struct sender *a, int r)
 {
 	if (r >= 0)
@@ -366,32 +366,25 @@ static const struct http_client_calls calls = {
 };
 
 /* Waits for what the process says first. */
-static int await_hello(struct sender *a)
+static void await_hello(struct sender *a)
 {
-	int64_t left;
-
 	while (!a->broken && !a->ready) {
 		struct pollfd ready = {.fd = a->channel.fd, .events = POLLIN};
-		struct channel_message m;
-		int r = channel_take(&a->channel, &m);
+		int64_t left = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC - clock_mono();
 
-		left = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC - clock_mono();
-		if (r == 1)
-			a->broken = sender_handle(a, &m);
-		else if (r < 0 || left <= 0)
-			a->broken = r < 0 ? r : -ETIMEDOUT;
+		if (handle_next(a) || a->broken)
+			continue;
+		if (left <= 0)
+			a->broken = -ETIMEDOUT;
 		else
 			poll(&ready, 1, (int)(left / NS_PER_MSEC) + 1);
 	}
-	return a->broken;
 }
 
 int http_sender_new(const struct http_loop *loop, const struct http_process *process,
 		    struct http_client **ret, struct error *err)
 {
 	struct sender *a = calloc(1, sizeof(*a));
-	char how[64] = "";
-	int r;
 
 	if (!a)
 		return -ENOMEM;
@@ -400,25 +393,18 @@ int http_sender_new(const struct http_loop *loop, const struct http_process *pro
 	a->process = *process;
 	a->channel.fd = a->pidfd = -1;
 	a->next_ns = a->armed_ns = INT64_MAX;
-	r = sender_start(a);
-	if (r < 0) {
-		error_errno(err, r, "the process that speaks to servers cannot be started");
-		free(a);
-		return r;
+	start_next(a);
+	if (a->channel.fd >= 0)
+		await_hello(a);
+	if (a->broken == -EPERM) {
+		error_set(err, -EPERM, "the process that speaks to servers is not ready: %s",
+			  a->told.text);
+		sender_free(&a->base);
+		return -EPERM;
 	}
-	r = await_hello(a);
-	if (r == 0) {
-		sender_arm(a);
-		*ret = &a->base;
-		return 0;
-	}
-	sender_close(a, r == -EPIPE, how, sizeof(how));
-	a->broken = r;
-	if (r != -ENOMEM)
-		error_set(err, r, "the process that speaks to servers is not ready: %s",
-			  sender_reason(a, how));
-	free(a);
-	return r;
+	settle(a);
+	*ret = &a->base;
+	return 0;
 }
 
 uint64_t http_sender_starts(const struct http_client *client)

@@ -24,15 +24,16 @@ struct http_process {
 	/* Starts one: our end of its socket (SOCK_SEQPACKET) and its pidfd, both the client's to
 	 * close, as it reaps the process. 0 or a negative errno. */
 	int (*start)(void *context, int *ret_socket, int *ret_pidfd);
-	/* It has ended, and another is started in so many milliseconds. */
+	/* It has ended, or could not be started; and another is in so many milliseconds. */
 	void (*ended)(void *context, const char *why, int64_t after_ms);
 };
 
-/* Starts the process and waits until it is confined: 0; or -ENOMEM, what `start` says, -ETIMEDOUT,
- * or -EPERM where it could not be confined, with a text. */
+/* Starts the process and waits until it is confined: 0; or -ENOMEM, or -EPERM where it says that it
+ * cannot be, with a text. Where none can be started for now, or it ends before that, 0 too: another
+ * is started, as at any later time, and `ended` has been called. */
 int http_sender_new(const struct http_loop *loop, const struct http_process *process,
 		    struct http_client **ret, struct error *err);
-/* How often a process was started. Of such a client only. */
+/* How often a process was started; 0: none could be yet. Of such a client only. */
 uint64_t http_sender_starts(const struct http_client *client);
 
 /* The process's end: says that it is confined and serves until the socket ends. 0 or a negative

@@ -20,6 +20,7 @@
 
 struct acted {
 	void (*script)(int socket); /* NULL: a good one */
+	int fault;                  /* of starting it */
 	int starts, ends;
 	pid_t pid;
 	char why[512];
@@ -31,8 +32,10 @@ static int start(void *context, int *ret_socket, int *ret_pidfd)
 	struct acted *a = context;
 	int fds[2];
 
-	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
 	a->starts++;
+	if (a->fault)
+		return a->fault;
+	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
 	a->pid = fork();
 	expect(a->pid >= 0);
 	if (a->pid == 0) {
@@ -97,26 +100,51 @@ static void say_garbage(int socket)
 	expect(write(socket, "garbage", 7) == 7);
 }
 
-/* Without a process that is confined there is no client, and it is said why. */
+/* Where a process cannot be confined there is no client, and it is said why. */
 TEST(is_refused_without_walls)
+{
+	struct acted a = {.script = refuse};
+	struct error err = ERROR_NULL;
+	struct test_loop loop;
+
+	expect_eq(client_of(&a, &loop, &err), -EPERM);
+	expect(strstr(err.text, "there are no walls"));
+	expect_eq(a.ends, 0);
+	expect_eq(loop.poll.fds.n, 0);
+	expect(loop.poll.deadline_ns == INT64_MAX);
+	http_polled_fini(&loop.poll);
+}
+
+/* What passes is no refusal: a client whose process cannot be had now, or ends at once, has one
+ * later. */
+TEST(begins_without_a_process)
 {
 	static const struct {
 		void (*script)(int socket);
-		int code;
-		const char *text;
-	} rows[] = {{refuse, -EPERM, "there are no walls"},
-		    {leave, -EPIPE, "it ended with 7"},
-		    {say_garbage, -EBADMSG, "said what it may not"}};
+		int fault;
+		const char *why;
+	} rows[] = {{NULL, -EAGAIN, "Resource temporarily unavailable"},
+		    {leave, 0, "it ended with 7"},
+		    {say_garbage, 0, "said what it may not"}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct acted a = {.script = rows[i].script};
+		struct acted a = {.script = rows[i].script, .fault = rows[i].fault};
 		struct error err = ERROR_NULL;
-		struct test_loop loop;
+		static struct exchange x;
 
-		expect_eq(client_of(&a, &loop, &err), rows[i].code);
-		expect(strstr(err.text, rows[i].text));
-		expect_eq(loop.poll.fds.n, 0);
-		http_polled_fini(&loop.poll);
+		memset(&x, 0, sizeof(x));
+		expect_eq(client_of(&a, &x.loop, &err), 0);
+		expect(a.ends == 1 && strstr(a.why, rows[i].why));
+		expect_eq(a.after_ms, HTTP_SENDER_FIRST_MS);
+		expect_eq(http_sender_starts(x.loop.client), rows[i].fault ? 0 : 1);
+		a.script = NULL;
+		a.fault = 0;
+		while (a.starts < 2)
+			http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
+		exchange_serve(&x, serve_text, hello);
+		exchange_run(&x);
+		expect_eq(x.outcome.status, 200);
+		exchange_fini(&x);
 	}
 }
 
@@ -476,91 +504,6 @@ TEST(withdraws_from_one_that_hangs)
 		http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
 	expect(strstr(a.why, "did not answer"));
 	exchange_fini(&x);
-}
-
-#define MADE_BYTES 100000u
-
-static void put_made(struct channel *c, uint64_t id, const char *url)
-{
-	const struct http_config config = {.follow_redirects = true};
-	const struct http_request q = {.method = "POST",
-				       .url = str_of(url),
-				       .read = make,
-				       .read_bytes = MADE_BYTES,
-				       .timeout_ms = 60000};
-	struct buf b = BUF_NULL;
-
-	wire_put_request(&b, &config, &q);
-	expect(!b.failed);
-	expect_eq(channel_put(c, WIRE_REQUEST, id, buf_str(&b)), 0);
-	buf_free(&b);
-}
-
-/* A process that finds both requests waiting: their connections are there at the same time. */
-static pid_t serve_two(struct channel *c, struct test_server **ret)
-{
-	char url[64];
-	int fds[2], status;
-	pid_t pid;
-
-	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
-	expect_eq(channel_init(c, fds[0], 1u << 20), 0);
-	pid = fork();
-	expect(pid >= 0);
-	if (pid == 0) {
-		close(fds[0]);
-		raise(SIGSTOP);
-		_exit(http_serve(fds[1]) < 0);
-	}
-	close(fds[1]);
-	expect(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
-	*ret = test_server_new(serve_text, hello);
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u/", test_server_port(*ret));
-	put_made(c, 1, url);
-	put_made(c, 2, url);
-	kill(pid, SIGCONT);
-	return pid;
-}
-
-/* A request that is cancelled while the process waits for the body of another does not ask for its
- * own, which nobody would give: the other goes on. */
-TEST(no_body_is_asked_for_that_was_cancelled)
-{
-	static char piece[CHANNEL_PIECE];
-	struct channel_message m = {.type = WIRE_HELLO};
-	uint64_t first = 0, n, left = MADE_BYTES;
-	struct http_response answer;
-	char text[WIRE_MAX_ERROR];
-	struct test_server *server;
-	struct channel c;
-	pid_t pid = serve_two(&c, &server);
-	int status;
-
-	while (m.type != WIRE_DONE || m.id != first) {
-		struct pollfd ready = {.fd = c.fd, .events = POLLIN};
-		int r = channel_take(&c, &m);
-
-		expect(r >= 0);
-		if (r == 0)
-			expect(poll(&ready, 1, 60000) == 1);
-		if (r == 0 || m.type != WIRE_WANT)
-			continue;
-		if (!first) {
-			first = m.id;
-			expect_eq(channel_put(&c, WIRE_CANCEL, 3 - first, STR_NULL), 0);
-		}
-		expect_eq(m.id, first);
-		expect(wire_get_number(m.payload, &n) && n <= sizeof(piece));
-		n = n < left ? n : left;
-		left -= n;
-		expect_eq(channel_put(&c, WIRE_BODY, first, (struct str){piece, n}), 0);
-	}
-	expect_eq(wire_get_answer(m.payload, &answer, text), 0);
-	expect_eq(answer.status, 200);
-	close(c.fd);
-	expect(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status));
-	channel_fini(&c);
-	test_server_free(server);
 }
 
 static int send_much(void *context)
