@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "http/sender/sender.h"
+#include "proc/client-files.h"
 
 #include <andiron/subprocess.h>
 #include <errno.h>
@@ -16,6 +17,7 @@ struct client_loop {
 	struct abi_context context;
 	struct http_client *http;
 	bool sends;
+	struct client_files files;        /* that the process may read */
 	struct andiron_extension service; /* andiron.subprocess/1 */
 	VEC(uint64_t) watches;            /* by descriptor; 0: not watched */
 	uint64_t timer;
@@ -107,10 +109,11 @@ int client_loop_new(const struct abi_context *context, struct client_loop **ret,
 
 static int on_start(void *arg, int *ret_socket, int *ret_pidfd)
 {
-	const struct client_loop *loop = arg;
+	struct client_loop *loop = arg;
 	const struct andiron_subprocess *service = loop->service.table;
 	int32_t socket, pidfd, r;
 
+	client_files_note(&loop->files);
 	r = service->start_sender(loop->service.self, loop->context.instance, &socket, &pidfd);
 	if (r < 0)
 		return r;
@@ -127,6 +130,13 @@ static void on_ended(void *arg, const char *why, int64_t after_ms)
 	abi_log(&loop->context, ANDIRON_LOG_WARN,
 		"the process that speaks to servers has ended (%s); another is started in %s", why,
 		duration_format(after_ms * NS_PER_MSEC, time, sizeof(time)));
+}
+
+static bool is_stale(void *arg)
+{
+	const struct client_loop *loop = arg;
+
+	return client_files_changed(&loop->files);
 }
 
 /* Hosts of others may have no such service, or an older one. */
@@ -146,7 +156,7 @@ int client_loop_start(const struct abi_context *context, struct client_loop **re
 {
 	struct http_loop hooks;
 	struct client_loop *loop = loop_of(context, &hooks);
-	const struct http_process process = {loop, on_start, on_ended};
+	const struct http_process process = {loop, on_start, on_ended, is_stale};
 	int r;
 
 	if (!loop)

@@ -417,14 +417,14 @@ def intruder_in_the_parser():
 
 PUSH = """
 pyroscope.write "out" {
-  endpoint { url = "http://127.0.0.1:%d" }
+  endpoint { url = "http://%s:%d" }
 }
 """
 
 
-def pushing(port):
+def pushing(port, host="127.0.0.1"):
     sampler = SAMPLER.replace("profile.file.out", "pyroscope.write.out")
-    return write("agent.alloy", sampler + PUSH % port)
+    return write("agent.alloy", sampler + PUSH % (host, port))
 
 
 @case
@@ -457,6 +457,51 @@ def senders_have_nothing_and_stay():
             assert second != first and not os.path.exists(f"/proc/{first}")
             books = a.stop()
         assert not os.path.exists(f"/proc/{second}")
+    assert books["writers"]["pyroscope.write.out"]["delivered"] == books["taken"], books
+
+
+def with_etc(folder):
+    """For preexec_fn: /etc is this folder."""
+
+    def enter():
+        libc = ctypes.CDLL(None, use_errno=True)
+        if (
+            libc.unshare(0x20000)  # CLONE_NEWNS
+            or libc.mount(None, b"/", None, 0x44000, None)  # MS_REC | MS_PRIVATE
+            or libc.mount(folder.encode(), b"/etc", None, 0x1000, None)  # MS_BIND
+        ):
+            raise OSError(ctypes.get_errno(), "no mounts of its own")
+
+    return enter
+
+
+@case
+def senders_read_what_is_renamed_into_place():
+    """Files by which servers are found are replaced as a whole, as managers of networks do it: what
+    speaks to servers reads the new ones, and nothing is lost."""
+    need_root()
+    os.mkdir("etc")
+    for entry in os.scandir("/etc"):
+        if entry.is_file():
+            shutil.copy(entry.path, "etc")
+    write("etc/nsswitch.conf", "hosts: files\n")
+    write("etc/resolv.conf", "nameserver 127.0.0.1\n")
+    write("etc/hosts", "127.0.0.1 profiles.test\n")
+    with Receiver() as receiver, Background(WORKLOAD, "60"):
+        config, enter = pushing(receiver.port, "profiles.test"), with_etc(os.path.abspath("etc"))
+        with Agent(config, *PATIENT, preexec_fn=enter) as a:
+
+            def until_another_push():
+                before = len(receiver.pushed)
+                a.until(lambda: len(receiver.pushed) > before, "another push")
+
+            until_another_push()
+            for n, name in enumerate(("etc/resolv.conf", "etc/hosts"), 1):
+                os.rename(shutil.copy(name, "new"), name)
+                a.until_metric("andiron_sender_restarts_total", exactly=n)
+                until_another_push()
+            assert "has ended" not in a.text(), a.text()
+            books = a.stop()
     assert books["writers"]["pyroscope.write.out"]["delivered"] == books["taken"], books
 
 

@@ -113,6 +113,8 @@ const char *sender_reason(const struct sender *a, const char *how)
 		return a->told.text;
 	case -ETIMEDOUT:
 		return "it did not answer and was ended";
+	case -ESTALE:
+		return "files that it reads were replaced";
 	case -EBADMSG:
 		return "it said what it may not, and was ended";
 	default:

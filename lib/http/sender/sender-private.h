@@ -39,6 +39,7 @@ struct sender {
 	bool watches_out;
 	int broken;        /* why it is to be ended, and is told no more; 0: it is not */
 	bool heard_out;    /* what it may still say does not count */
+	bool in_turn;      /* ready or timeout runs: what is asked now may be from a callback */
 	struct error told; /* what it said of itself */
 	struct waiting *requests;
 	VEC(struct aside) aside;

@@ -137,10 +137,12 @@ static void sender_ready(struct http_client *base, int fd, uint32_t events)
 
 	if (fd != a->channel.fd)
 		return;
+	a->in_turn = true;
 	if (events & HTTP_OUT)
 		flush(a);
 	read_messages(a);
 	settle(a);
+	a->in_turn = false;
 }
 
 static void sender_timeout(struct http_client *base)
@@ -148,6 +150,7 @@ static void sender_timeout(struct http_client *base)
 	struct sender *a = (struct sender *)base;
 
 	a->armed_ns = INT64_MAX;
+	a->in_turn = true;
 	if (a->channel.fd < 0) {
 		if (clock_mono() >= a->next_ns)
 			start_next(a);
@@ -158,9 +161,37 @@ static void sender_timeout(struct http_client *base)
 			a->broken = -ETIMEDOUT;
 	}
 	settle(a);
+	a->in_turn = false;
 }
 
 /* --- What its owner asks --- */
+
+/* Whether a request runs that is not simply made anew. */
+static bool is_needed(const struct sender *a)
+{
+	const struct waiting *w = a->requests;
+
+	while (w && w->request.data)
+		w = w->next;
+	return w;
+}
+
+/* Replaces a process that cannot read what it is to read. Not from a callback, whose answer may lie
+ * in what is freed. */
+static void renew(struct sender *a)
+{
+	char how[64];
+
+	if (a->channel.fd < 0 || a->broken || a->in_turn || is_needed(a) || !a->process.is_stale ||
+	    !a->process.is_stale(a->process.context))
+		return;
+	if (a->requests) {
+		a->broken = -ESTALE; /* their `done` is not called here */
+	} else {
+		sender_close(a, false, how, sizeof(how));
+		start_next(a);
+	}
+}
 
 static int put_request(struct sender *a, uint64_t id, const struct http_config *config,
 		       const struct http_request *q)
@@ -206,12 +237,16 @@ static int sender_send(struct http_client *base, const struct http_config *confi
 	struct sender *a = (struct sender *)base;
 	struct waiting *w;
 	struct readable files;
-	int r = refuse(a, config, err);
+	int r;
 
 	check(request->method && request->done && request->timeout_ms >= 0 &&
 	      request->stall_ms >= 0);
-	if (r < 0)
+	renew(a);
+	r = refuse(a, config, err);
+	if (r < 0) {
+		sender_arm(a);
 		return r;
+	}
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;

@@ -6,7 +6,9 @@
  *
  * A process that ends, breaks the rules or no longer answers is replaced after a while. Its
  * requests end as those of a broken connection do (-ECONNRESET): `sent` wherever the process had
- * been given all of the request. */
+ * been given all of the request. One whose files were replaced is, too: at once where it has no
+ * requests; after a while, and with them, where their answers are streams, which are asked for
+ * anew; and not before the others have ended. */
 #pragma once
 
 #include "http/http.h"
@@ -26,6 +28,9 @@ struct http_process {
 	int (*start)(void *context, int *ret_socket, int *ret_pidfd);
 	/* It has ended, or could not be started; and another is in so many milliseconds. */
 	void (*ended)(void *context, const char *why, int64_t after_ms);
+	/* Whether one that is started now could read what the last cannot: files that it is
+	 * confined to were replaced. It is then replaced before the next request. NULL: never. */
+	bool (*is_stale)(void *context);
 };
 
 /* Starts the process and waits until it is confined: 0; or -ENOMEM, or -EPERM where it says that it

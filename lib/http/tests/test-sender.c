@@ -21,6 +21,7 @@
 struct acted {
 	void (*script)(int socket); /* NULL: a good one */
 	int fault;                  /* of starting it */
+	bool stale;
 	int starts, ends;
 	pid_t pid;
 	char why[512];
@@ -33,6 +34,7 @@ static int start(void *context, int *ret_socket, int *ret_pidfd)
 	int fds[2];
 
 	a->starts++;
+	a->stale = false;
 	if (a->fault)
 		return a->fault;
 	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
@@ -60,9 +62,14 @@ static void ended(void *context, const char *why, int64_t after_ms)
 	snprintf(a->why, sizeof(a->why), "%s", why);
 }
 
+static bool is_stale(void *context)
+{
+	return ((const struct acted *)context)->stale;
+}
+
 static int client_of(struct acted *a, struct test_loop *loop, struct error *err)
 {
-	const struct http_process process = {a, start, ended};
+	const struct http_process process = {a, start, ended, is_stale};
 	struct http_loop hooks;
 	int r;
 
@@ -503,6 +510,58 @@ TEST(withdraws_from_one_that_hangs)
 	while (!a.ends)
 		http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
 	expect(strstr(a.why, "did not answer"));
+	exchange_fini(&x);
+}
+
+/* A process that can no longer read what it is to read is replaced before it gets another request,
+ * and nobody has to wait for that. */
+TEST(replaces_what_reads_old_files)
+{
+	static struct exchange x;
+	struct acted a = {.script = NULL};
+
+	begin(&x, &a, serve_text, hello);
+	exchange_run(&x);
+	a.stale = true;
+	exchange_run(&x);
+	expect_eq(x.outcome.status, 200);
+	expect(a.starts == 2 && a.ends == 0);
+	exchange_run(&x);
+	expect_eq(a.starts, 2);
+	exchange_fini(&x);
+}
+
+static bool take_all(void *context, struct str piece)
+{
+	return true;
+}
+
+/* Not while it makes a request whose answer counts; a stream, which may last for ever, is ended for
+ * it. */
+TEST(only_streams_are_ended_for_new_files)
+{
+	static struct exchange x;
+	struct acted a = {.script = NULL};
+	struct error err = ERROR_NULL;
+	uint64_t hanging, id;
+	struct http_request q;
+	bool flag;
+
+	begin(&x, &a, serve_hang, NULL);
+	q = x.request;
+	q.data = take_all;
+	q.done = note_done;
+	q.context = &flag;
+	hanging = send_hanging(&x, &flag);
+	a.stale = true;
+	expect_eq(http_send(x.loop.client, &x.config, &q, &id, &err), 0);
+	expect_eq(a.starts, 1);
+	http_cancel(x.loop.client, hanging);
+	flag = false;
+	expect_eq(http_send(x.loop.client, &x.config, &q, &id, &err), -EAGAIN);
+	expect(test_loop_until(&x.loop, &flag, 60000));
+	expect(strstr(a.why, "files that it reads were replaced"));
+	expect(a.starts == 1 && a.ends == 1);
 	exchange_fini(&x);
 }
 
