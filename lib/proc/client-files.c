@@ -23,16 +23,16 @@ static const char *const paths[] = {
 	"/sys/devices/system/cpu/online"};
 #define N_PATHS (sizeof(paths) / sizeof(paths[0]))
 
-_Static_assert(N_PATHS + 3 == CLIENT_FILES, "these, two of the caller's, and NULL");
+_Static_assert(N_PATHS + 4 == CLIENT_FILES, "these, three of the caller's, and NULL");
 
 static void list(const char *ret[CLIENT_FILES])
 {
-	static const char *const callers[] = {"SSL_CERT_FILE", "SSL_CERT_DIR"};
+	static const char *const callers[] = {"SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF"};
 	size_t n = 0;
 
 	for (; n < N_PATHS; n++)
 		ret[n] = paths[n];
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < 3; i++)
 		if ((ret[n] = getenv(callers[i])))
 			n++;
 	ret[n] = NULL;

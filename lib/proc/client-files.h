@@ -7,12 +7,12 @@
 #include <sys/types.h>
 
 /* Confines this process to them for good (proc/landlock.h): it reads these, and writes beneath
- * `writable`, a folder, or nowhere (NULL). Where the environment names other certificates
- * (SSL_CERT_FILE, SSL_CERT_DIR) those are among them. 0, also where the kernel has no Landlock; or
- * a negative errno. */
+ * `writable`, a folder, or nowhere (NULL). Where the environment names other certificates or
+ * settings of TLS (SSL_CERT_FILE, SSL_CERT_DIR, OPENSSL_CONF) those are among them. 0, also where
+ * the kernel has no Landlock; or a negative errno. */
 int client_files_confine(const char *writable);
 
-#define CLIENT_FILES 33
+#define CLIENT_FILES 34
 
 /* Which of them lie at their paths; 0: none does. */
 struct client_files {

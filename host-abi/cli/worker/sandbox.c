@@ -36,6 +36,8 @@
 #endif
 
 #define ADDRESSES ((rlim_t)1 << 30)
+/* Each thread that finds a name reserves 136 MiB of them, for its stack and its heap. */
+#define ADDRESSES_SENDING ((rlim_t)8 << 30)
 
 static const int allowed[] = {
 	SYS_read,        SYS_write,       SYS_pread64,      SYS_pwrite64,       SYS_recvmsg,
@@ -117,6 +119,8 @@ int sandbox_enter_sending(struct error *err)
 {
 	int r = limit(RLIMIT_CORE, 0);
 
+	if (r == 0 && !WITH_SANITIZER)
+		r = limit(RLIMIT_AS, ADDRESSES_SENDING);
 	if (r < 0)
 		return error_errno(err, r, "cannot limit what the process may take");
 	r = privileges_drop();

@@ -10,8 +10,9 @@
  * errno with a sentence. */
 int sandbox_enter(struct error *err);
 
-/* For a process that speaks to servers. For good: no capability, no new privilege, no core file;
- * the agent's filter of system calls in its strongest form (proc/syscall-filter.h), and of files
- * those alone that finding servers and trusting them take, to be read (proc/client-files.h; where
- * the kernel has no Landlock: what its user may read). 0 or a negative errno with a sentence. */
+/* For a process that speaks to servers. For good: no capability, no new privilege, no core file, 8
+ * GiB of addresses; the agent's filter of system calls in its strongest form
+ * (proc/syscall-filter.h), and of files those alone that finding servers and trusting them take, to
+ * be read (proc/client-files.h; where the kernel has no Landlock: what its user may read). 0 or a
+ * negative errno with a sentence. */
 int sandbox_enter_sending(struct error *err);

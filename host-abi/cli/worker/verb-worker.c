@@ -45,6 +45,16 @@ static main_fn function_of(const struct andiron_component *c, bool sends)
 	return ANDIRON_HAS(c, andiron_component, subprocess) ? c->subprocess : NULL;
 }
 
+/* What an agent of somebody else's has open, and has not marked as its own alone. */
+static void close_others(void)
+{
+	if (syscall(SYS_close_range, SANDBOXED_WORKER_SOCKET + 1, ~0u, 0) == 0)
+		return;
+	/* Before Linux 5.9. */
+	for (int fd = SANDBOXED_WORKER_SOCKET + 1; fd < 1 << 16; fd++)
+		close(fd);
+}
+
 /* Of one that sends the agent says why; its standard error leads nowhere. */
 static int refuse(bool sends, const char *why)
 {
@@ -75,8 +85,7 @@ static int run(int argc, char **argv)
 		error_wrap(&err, err.code, "%s", argv[first]);
 		return refuse(sends, err.text);
 	}
-	/* What an agent of somebody else's has open, and has not marked as its own alone. */
-	syscall(SYS_close_range, SANDBOXED_WORKER_SOCKET + 1, ~0u, 0);
+	close_others();
 	serve = function_of(find(plugin, argv[first + 1]), sends);
 	if (!serve) {
 		error_set(&err, -ENOENT, "%s has no work for a process of its own",

@@ -33,7 +33,7 @@ static bool has_function(const struct andiron_component *c, bool sends)
  * hold secrets, is anybody's. */
 static const char *const for_sending[] = {
 	"http_proxy", "https_proxy",  "HTTPS_PROXY",   "all_proxy",   "ALL_PROXY",   "no_proxy",
-	"NO_PROXY",   "SSL_CERT_DIR", "SSL_CERT_FILE", "LOCALDOMAIN", "RES_OPTIONS",
+	"NO_PROXY",   "SSL_CERT_DIR", "SSL_CERT_FILE", "LOCALDOMAIN", "RES_OPTIONS", "OPENSSL_CONF",
 };
 #define N_FOR_SENDING (sizeof(for_sending) / sizeof(for_sending[0]))
 

@@ -65,7 +65,8 @@ static void end_process(struct sender *a)
 {
 	char how[64] = "", why[1100], text[1200];
 
-	sender_reap(a, a->broken == -EPIPE, how, sizeof(how));
+	/* One that has closed its socket has begun to end, and says so as it would have. */
+	sender_reap(a, false, how, sizeof(how));
 	handle_aside(a);
 	while (handle_next(a))
 		;
