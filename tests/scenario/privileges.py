@@ -427,11 +427,20 @@ def pushing(port, host="127.0.0.1"):
     return write("agent.alloy", sampler + PUSH % (host, port))
 
 
+def outcome(books):
+    """What came of the writer's samples, none of which it has lost. (Of a machine with more to do
+    than it can, the sampler may have lost some.)"""
+    found = books["writers"]["pyroscope.write.out"]
+    assert found["delivered"] and not found["spooled"] + found["in_flight"], books
+    assert not any(reason.startswith("pyroscope.write") for reason in found["dropped"]), books
+    return found
+
+
 @case
 def senders_have_nothing_and_stay():
     """What speaks to servers has no capability, a filter of its own and no terminal. A signal that
     is meant for all of a terminal or a service does not end it; if something does, another takes
-    its place, and what was taken meanwhile is delivered."""
+    its place, and nothing is lost. (What was just being sent counts as uncertain.)"""
     need_root()
     with Receiver() as receiver, Background(WORKLOAD, "60"):
         with Agent(pushing(receiver.port), *PATIENT) as a:
@@ -457,7 +466,7 @@ def senders_have_nothing_and_stay():
             assert second != first and not os.path.exists(f"/proc/{first}")
             books = a.stop()
         assert not os.path.exists(f"/proc/{second}")
-    assert books["writers"]["pyroscope.write.out"]["delivered"] == books["taken"], books
+    outcome(books)
 
 
 def with_etc(folder):
@@ -502,7 +511,7 @@ def senders_read_what_is_renamed_into_place():
                 until_another_push()
             assert "has ended" not in a.text(), a.text()
             books = a.stop()
-    assert books["writers"]["pyroscope.write.out"]["delivered"] == books["taken"], books
+    assert not outcome(books)["uncertain"], books
 
 
 LANDLOCK_RESTRICT = 446
