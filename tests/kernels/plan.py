@@ -205,6 +205,8 @@ RECORDINGS = [
 TESTS = [
     ("plugins/process/test-process-events", [], []),
     ("tests/bpf/test-sampling", ["tests/bpf/workload"], ["shares_of_known_cost_come_back"]),
+    ("lib/proc/test-proc-syscall-filter", [], []),
+    ("lib/proc/test-proc-client-files", [], []),
 ]
 
 STEPS = []
