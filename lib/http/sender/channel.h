@@ -44,6 +44,5 @@ int channel_flush(struct channel *c);
 bool channel_waits(const struct channel *c);
 
 /* The next message: 1; 0: none is whole yet; -EPIPE: the other end has closed, and all that it said
- * was taken; -EBADMSG: it is
- * none, or larger than the limit; or another negative errno. */
+ * was taken; -EBADMSG: it is none, or larger than the limit; or another negative errno. */
 int channel_take(struct channel *c, struct channel_message *ret);
