@@ -54,6 +54,19 @@ static const struct andiron_option of_dns[] = {
 };
 const struct andiron_options dns_options = ANDIRON_OPTIONS(of_dns);
 
+static const struct andiron_option of_file_match[] = {
+	OPTION(TARGETS, "path_targets", NULL,
+	       "Targets whose __path__ names files: by * ? [ ] and { } as in a shell, and ** for "
+	       "any number of folders. __path_exclude__ leaves some out.",
+	       .flags = ANDIRON_OPTION_REQUIRED),
+	OPTION(DURATION, "sync_period", "\"10s\"", "How often files are looked for.",
+	       .min = 10 * NS_PER_MSEC, .max = INT64_MAX),
+	OPTION(DURATION, "ignore_older_than", "\"0s\"",
+	       "Leave out files that were changed longer ago than this; 0s: none.", .min = 0,
+	       .max = INT64_MAX),
+};
+const struct andiron_options file_match_options = ANDIRON_OPTIONS(of_file_match);
+
 int32_t file_check(const struct andiron_host *host, const struct andiron_value *args,
 		   struct andiron_report *report)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-discovery.so: discovery.file, discovery.http and discovery.dns, which are small and share
- * how their targets are published; remote.http, which asks as discovery.http does. */
+/* andiron-discovery.so: discovery.file, discovery.http, discovery.dns and local.file_match, which
+ * are small and share how their targets are published; remote.http, which asks as discovery.http
+ * does. */
 #include "abi/metrics.h"
 #include "client/loop.h"
 #include "discovery/dns.h"
+#include "discovery/file-match.h"
 #include "discovery/files.h"
 #include "discovery/options.h"
 #include "discovery/remote.h"
@@ -112,6 +114,38 @@ static const struct andiron_component dns = {
 	.metrics = dns_metrics,
 };
 
+static void file_match_metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	static const struct abi_metric_row rows[] = {
+		{"andiron_file_match_targets", ABI_GAUGE(struct file_match_counts, targets),
+		 "Targets that are published."},
+		{"andiron_file_match_searches_total",
+		 ABI_COUNTER(struct file_match_counts, searches),
+		 "How often files were looked for."},
+		{"andiron_file_match_entries_total",
+		 ABI_COUNTER(struct file_match_counts, entries),
+		 "Entries of folders that were looked at."},
+	};
+	struct file_match_counts c = file_match_counts(self);
+
+	abi_metrics(sink, ROWS(rows), &c);
+}
+
+static const struct andiron_component file_match = {
+	.size = sizeof(file_match),
+	.name = "local.file_match",
+	.summary = "Makes targets of the files that patterns name.",
+	.options = &file_match_options,
+	.exports = exports,
+	.n_exports = 1,
+	.create = file_match_create,
+	.start = file_match_start,
+	.stop = file_match_stop,
+	.destroy = file_match_free,
+	.targets = file_match_targets,
+	.metrics = file_match_metrics,
+};
+
 static void remote_metrics(void *self, const struct andiron_metric_sink *sink)
 {
 	static const struct abi_metric_row rows[] = {
@@ -145,4 +179,5 @@ static const struct andiron_component remote = {
 	.metrics = remote_metrics,
 };
 
-ANDIRON_PLUGIN("discovery", ANDIRON_VERSION, "Apache-2.0", &file, &http, &dns, &remote);
+ANDIRON_PLUGIN("discovery", ANDIRON_VERSION, "Apache-2.0", &file, &http, &dns, &file_match,
+	       &remote);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What discoveries read: target groups, answers of DNS servers and of a Docker engine. The first
- * byte chooses the reader. */
+/* What discoveries read: target groups, answers of DNS servers and of a Docker engine, patterns of
+ * paths. The first byte chooses the reader. */
 #include "fuzz.h"
 
 #include "discovery/dns-answer.h"
 #include "discovery/groups.h"
+#include "discovery/path-pattern.h"
 #include "docker/container.h"
 #include "docker/events.h"
 
 #include "base/check.h"
+
+#include <stdlib.h>
 
 static void tell(void *context, const struct event *event)
 {
@@ -38,6 +41,22 @@ static void read_lists(struct str text)
 		network_list_free(&networks);
 }
 
+/* What follows a line's end is the path. */
+static void match_path(struct str text)
+{
+	size_t end = str_find(text, '\n');
+	struct path_pattern pattern;
+	char *path;
+
+	if (path_pattern_read(str_first(text, end), &pattern) < 0)
+		return;
+	path = str_dup(str_skip(text, end));
+	if (path)
+		path_pattern_matches(&pattern, path);
+	free(path);
+	path_pattern_free(&pattern);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	const struct target_label label = {STR("__meta_url"), STR("u")};
@@ -56,6 +75,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		break;
 	case 'e':
 		read_events(text);
+		break;
+	case 'p':
+		match_path(text);
 		break;
 	case 'l':
 		read_lists(text);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_discovery.py: discovery.file, discovery.http and discovery.dns in a running agent, against
-files, an HTTP server and a DNS server of the test's, in a network namespace of its own."""
+"""test_discovery.py: discovery.file, .http and .dns and local.file_match in a running agent,
+against files, an HTTP server and a DNS server of the test's, in a network namespace of its own."""
 
 import contextlib
 import http.server
@@ -79,6 +79,55 @@ def files_are_followed():
         os.unlink(a)
         expect(agent, journal, two)
         os.unlink(b)
+        expect(agent, journal)
+
+
+@case
+def files_match():
+    """Files that come and go are targets with their pattern's labels."""
+    folder = os.path.abspath("logs")
+    block = f"""  path_targets = [
+    {{
+      __path__         = "{folder}/**/*.{{log,txt}}",
+      __path_exclude__ = "{folder}/**/old-*",
+      job              = "x",
+    }},
+    {{__path__ = "logs/one.?", job = "y"}},
+  ]
+  sync_period = "100ms"
+"""
+    target = lambda path, job, **more: {"__path__": f"{folder}/{path}", "job": job, **more}
+    excluded = {"__path_exclude__": f"{folder}/**/old-*"}
+    with followed("local.file_match", block) as (agent, journal):
+        agent.until_health("local.file_match.all", "healthy", "0 files match")
+        expect(agent, journal)
+        os.makedirs(f"{folder}/deep/er")
+        for name in ("deep/er/a.log", "b.txt", "old-c.log", "one.1", "one.more"):
+            write(f"{folder}/{name}", "")
+        wanted = (target("b.txt", "x", **excluded), target("one.1", "y"))
+        expect(agent, journal, target("deep/er/a.log", "x", **excluded), *wanted)
+        os.unlink(f"{folder}/deep/er/a.log")
+        expect(agent, journal, *wanted)
+        agent.until_health("local.file_match.all", "healthy", "2 files match")
+
+
+@case
+def files_that_cannot_match():
+    """A target that gives no file is named, and the others still do; an old file is none."""
+    folder = os.getcwd()
+    write("b.txt", "")
+    block = f"""  path_targets = [
+    {{job = "x"}},
+    {{__path__ = "{folder}/{{b"}},
+    {{__path__ = "{folder}/b*"}},
+  ]
+  sync_period       = "100ms"
+  ignore_older_than = "1h"
+"""
+    with followed("local.file_match", block) as (agent, journal):
+        expect(agent, journal, {"__path__": f"{folder}/b.txt"})
+        agent.until_health("local.file_match.all", "unhealthy", "a target has no __path__")
+        os.utime("b.txt", (1, 1))
         expect(agent, journal)
 
 
