@@ -130,6 +130,7 @@ static const struct andiron_component secret = {
 	.stop = remote_stop,
 	.destroy = remote_free,
 	.metrics = remote_metrics,
+	.sender = client_serve,
 };
 
 static const struct andiron_component configmap = {
@@ -146,6 +147,7 @@ static const struct andiron_component configmap = {
 	.stop = remote_stop,
 	.destroy = remote_free,
 	.metrics = remote_metrics,
+	.sender = client_serve,
 };
 
 ANDIRON_PLUGIN("kubernetes", ANDIRON_VERSION, "Apache-2.0", &kubernetes, &secret, &configmap);

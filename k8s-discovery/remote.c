@@ -87,7 +87,7 @@ static void describe(void *context, const struct http_response *response, char *
 			 STR_FMT(server), said, resource(m), m->namespace_);
 }
 
-static int make_poll(struct remote *m, const struct andiron_value *args, struct error *err)
+static int make_poll(struct remote *m, const struct andiron_value *args)
 {
 	static const struct http_header accept = {STR("Accept"), STR("application/json")};
 	struct client_poll_how how = {
@@ -116,7 +116,7 @@ static int make_poll(struct remote *m, const struct andiron_value *args, struct 
 	buf_percent_append(&url, str_of(m->name), "");
 	how.request.url = url.failed ? STR_NULL : arena_str(&m->settings.arena, buf_str(&url));
 	buf_free(&url);
-	return how.request.url.p ? client_poll_new(&how, &m->poll, err) : -ENOMEM;
+	return how.request.url.p ? client_poll_new(&how, &m->poll) : -ENOMEM;
 }
 
 static int make(struct remote *m, const struct andiron_value *args, struct error *err)
@@ -131,7 +131,7 @@ static int make(struct remote *m, const struct andiron_value *args, struct error
 		return 0;
 	if (r < 0)
 		*err = m->refused;
-	return r < 0 ? r : make_poll(m, args, err);
+	return r < 0 ? r : make_poll(m, args);
 }
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,

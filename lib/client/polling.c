@@ -25,22 +25,17 @@ struct client_poll {
 	struct client_poll_counts counts;
 };
 
-int client_poll_new(const struct client_poll_how *how, struct client_poll **ret, struct error *err)
+int client_poll_new(const struct client_poll_how *how, struct client_poll **ret)
 {
 	struct client_poll *p = calloc(1, sizeof(*p));
-	int r;
 
 	if (!p)
 		return -ENOMEM;
 	p->how = *how;
 	p->host = *how->host;
 	p->again_ns = AGAIN_NS;
-	r = client_loop_new(&p->host, &p->loop, err);
-	if (r < 0)
-		free(p);
-	else
-		*ret = p;
-	return r;
+	*ret = p;
+	return 0;
 }
 
 void client_poll_free(struct client_poll *p)
@@ -143,11 +138,15 @@ static void on_timer(void *context)
 int client_poll_start(struct client_poll *p, struct error *err)
 {
 	const struct andiron_host *host = p->host.host;
+	int r;
 
 	if (host->extension(p->host.instance, ANDIRON_VALUES_ID, &p->values) < 0)
 		return error_set(err, -ENOENT,
 				 "this host takes no values of components (%s); `andiron run` does",
 				 ANDIRON_VALUES_ID);
+	r = client_loop_start(&p->host, &p->loop, err);
+	if (r < 0)
+		return r;
 	return host->timer_set(p->host.instance, p->how.frequency_ns, p->how.frequency_ns, on_timer,
 			       p, &p->timer);
 }

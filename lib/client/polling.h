@@ -35,12 +35,12 @@ struct client_poll_how {
 	void (*describe)(void *context, const struct http_response *response, char *out, size_t n);
 };
 
-/* 0, -ENOMEM, or what libcurl refuses, with a text. */
-int client_poll_new(const struct client_poll_how *how, struct client_poll **ret, struct error *err);
+/* 0 or -ENOMEM. */
+int client_poll_new(const struct client_poll_how *how, struct client_poll **ret);
 void client_poll_free(struct client_poll *p);
 
-/* 0; -ENOENT and a text where the host takes no values; -ENOMEM. The first request is for
- * client_poll_ask. */
+/* 0; -ENOENT and a text where the host takes no values; -ENOMEM; what client_loop_start says. The
+ * first request is for client_poll_ask. */
 int client_poll_start(struct client_poll *p, struct error *err);
 void client_poll_stop(struct client_poll *p);
 

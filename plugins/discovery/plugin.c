@@ -177,6 +177,7 @@ static const struct andiron_component remote = {
 	.stop = remote_stop,
 	.destroy = remote_free,
 	.metrics = remote_metrics,
+	.sender = client_serve,
 };
 
 ANDIRON_PLUGIN("discovery", ANDIRON_VERSION, "Apache-2.0", &file, &http, &dns, &file_match,

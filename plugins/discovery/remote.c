@@ -76,7 +76,7 @@ static int make(struct remote *m, const struct andiron_value *args, struct error
 	if (headers)
 		r = client_headers(&m->client.arena, headers, &how.request.headers,
 				   &how.request.n_headers);
-	return r < 0 ? r : client_poll_new(&how, &m->poll, err);
+	return r < 0 ? r : client_poll_new(&how, &m->poll);
 }
 
 int32_t remote_create(const struct andiron_host *host, uint64_t instance,
