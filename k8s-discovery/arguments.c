@@ -195,10 +195,12 @@ static void check_pods_only(const struct reporter *r, const struct andiron_value
 
 	if (str_is(value_str(args, "role", STR_NULL), "pod"))
 		return;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (given(args, names[i]))
-			refuse(r, given(args, names[i]),
-			       "this has a meaning for the role pod only");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const struct andiron_value *value = given(args, names[i]);
+
+		if (value && (value->kind != ANDIRON_VALUE_BOOL || value->integer))
+			refuse(r, value, "this has a meaning for the role pod only");
+	}
 }
 
 void arguments_check_server(const struct andiron_host *host, const struct andiron_value *args,

@@ -60,7 +60,6 @@ def arguments(port):
             'profile.file:paths=["out.folded"]',
             'discovery.file:files=["none.yml"]',
             'discovery.docker:host="unix:///nothing.sock"',
-            'discovery.kubernetes:role="pod"',
             f'pyroscope.write:endpoint.url="http://127.0.0.1:{port}"',
         )
     ]
