@@ -108,7 +108,7 @@ TEST(escapes_control_characters)
 /* Of a huge line a window is shown, cut between characters. */
 TEST(shows_a_window_of_a_long_line)
 {
-	size_t n = 100u << 20;
+	size_t n = 20u << 20;
 	char *line = malloc(n), *got;
 	struct source s = {"f", {line, n}};
 	struct diags d = {0};
