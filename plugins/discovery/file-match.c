@@ -19,9 +19,10 @@ struct file_match {
 	struct abi_context context;
 	struct target_table *input;
 	struct sources sources; /* one */
+	struct search *search;  /* the one that runs, or NULL */
 	int64_t period_ns, ignore_older_ns;
 	uint64_t timer;
-	bool searching, changed, stopped;
+	bool changed, stopped;
 	struct file_match_counts counts;
 };
 
@@ -39,7 +40,7 @@ struct search {
 	struct path_search files;
 	struct target_rows rows;
 	char fault[192]; /* the first path target that gives no file, and why */
-	size_t no_room;  /* files that did not become rows */
+	size_t too_many; /* files whose labels had no room in the rows */
 	int result;
 };
 
@@ -86,8 +87,8 @@ static struct str wanted_value(const struct wanted *w, const char *name)
 
 static int add_row(struct search *s, const struct wanted *w, const char *path)
 {
-	struct str text = arena_str(&s->rows.arena, str_of(path));
-	int r = text.p ? 0 : -ENOMEM;
+	struct str text = s->too_many ? STR_NULL : arena_str(&s->rows.arena, str_of(path));
+	int r = s->too_many ? -E2BIG : text.p ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < w->n && r == 0; i++)
 		r = target_rows_label(&s->rows, w->labels[i].name, w->labels[i].value);
@@ -97,7 +98,7 @@ static int add_row(struct search *s, const struct wanted *w, const char *path)
 		r = target_rows_end(&s->rows);
 	if (r != -E2BIG)
 		return r;
-	s->no_room++;
+	s->too_many++; /* a row may be begun: none is added to it any more */
 	return 0;
 }
 
@@ -152,7 +153,7 @@ static int search_one(struct search *s, const struct wanted *w)
 static void on_search(void *context)
 {
 	struct search *s = context;
-	for (size_t i = 0; i < s->wanted.n && s->result == 0; i++)
+	for (size_t i = 0; i < s->wanted.n && s->result == 0 && !s->files.stop; i++)
 		s->result = search_one(s, &s->wanted.p[i]);
 }
 
@@ -169,8 +170,6 @@ static void search_free(struct search *s)
 
 static void say_state(struct file_match *m, const struct search *s)
 {
-	size_t left_out = s->files.left_out + s->no_room;
-
 	if (s->fault[0])
 		abi_health(&m->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "%s: it gives no file; %zu files match the others", s->fault,
@@ -180,11 +179,16 @@ static void say_state(struct file_match *m, const struct search *s)
 			   "%zu files match, and more may: no more than %d entries of folders are "
 			   "looked at; name the folders in " PATH,
 			   s->rows.rows.n, PATH_SEARCH_ENTRIES);
-	else if (left_out)
+	else if (s->files.left_out)
 		abi_health(&m->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "%zu files match, and %zu more are left out: no more than %d can be "
 			   "targets; use " EXCLUDE " or ignore_older_than",
-			   s->rows.rows.n, left_out, PATH_SEARCH_FILES);
+			   s->rows.rows.n, s->files.left_out, PATH_SEARCH_FILES);
+	else if (s->too_many)
+		abi_health(&m->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "%zu files match, and %zu more are left out: the labels of all take "
+			   "more than %zu MiB; give path_targets fewer",
+			   s->rows.rows.n, s->too_many, ROWS_MAX_BYTES >> 20);
 	else if (s->files.unreadable)
 		abi_health(&m->context, ANDIRON_HEALTH_HEALTHY,
 			   "%zu files match; %zu folders may not be read", s->rows.rows.n,
@@ -209,17 +213,21 @@ static void on_found(void *context)
 	struct search *s = context;
 	struct file_match *m = s->m;
 
-	m->searching = false;
+	m->search = NULL;
 	if (!m->stopped) {
 		m->counts.searches++;
 		m->counts.entries += s->files.entries;
-		if (s->result == 0)
+		if (s->result == 0 && !s->files.failed)
 			s->result = take(m, s);
-		if (s->result == 0)
-			say_state(m, s);
-		else
+		if (s->result < 0)
 			abi_health(&m->context, ANDIRON_HEALTH_UNHEALTHY,
 				   "out of memory: the targets are not up to date");
+		else if (s->files.failed)
+			abi_health(&m->context, ANDIRON_HEALTH_UNHEALTHY,
+				   "a folder cannot be read: %s; the targets stay as they are",
+				   strerror(s->files.failed));
+		else
+			say_state(m, s);
 	}
 	search_free(s);
 	if (m->changed)
@@ -249,8 +257,8 @@ static void begin(struct file_match *m)
 
 	if (m->stopped)
 		return;
-	m->changed = m->searching;
-	if (m->searching)
+	m->changed = m->search != NULL;
+	if (m->search)
 		return;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -259,14 +267,19 @@ static void begin(struct file_match *m)
 	s->files.not_before_ns =
 		m->ignore_older_ns ? clock_real() - m->ignore_older_ns : INT64_MIN;
 	target_table_each(m->input, copy_row, s);
-	m->searching = m->context.host->work(m->context.instance, on_search, on_found, s) == 0;
-	if (!m->searching)
+	if (m->context.host->work(m->context.instance, on_search, on_found, s) == 0)
+		m->search = s;
+	else
 		search_free(s);
 }
 
+/* A search that takes longer than the period is followed by a pause, not by the next. */
 static void on_period(void *context)
 {
-	begin(context);
+	struct file_match *m = context;
+
+	if (!m->search)
+		begin(m);
 }
 
 int32_t file_match_start(void *self, struct andiron_error *err)
@@ -285,6 +298,8 @@ void file_match_stop(void *self)
 	struct file_match *m = self;
 
 	m->stopped = true;
+	if (m->search)
+		m->search->files.stop = true;
 	if (m->timer)
 		m->context.host->timer_cancel(m->context.instance, m->timer);
 	m->timer = 0;

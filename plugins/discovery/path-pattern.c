@@ -24,39 +24,60 @@ void path_pattern_free(struct path_pattern *p)
 	vec_free(&p->forms);
 }
 
+/* Takes a part as Go's filepath.Clean would: "." is nothing, ".." takes the name before it away. */
+static bool add_part(struct path_form *f, const char *part)
+{
+	const char *last = f->parts.n ? f->parts.p[f->parts.n - 1] : NULL;
+	bool up = strcmp(part, "..") == 0;
+
+	if (strcmp(part, ".") == 0 || (last && path_part_is_deep(last) && path_part_is_deep(part)))
+		return true;
+	if (up && last && !*last) /* above the root is the root */
+		return true;
+	if (up && last && strcmp(last, "..") != 0 && path_part_is_name(last)) {
+		f->parts.n--;
+		return true;
+	}
+	return vec_push(&f->parts, part);
+}
+
 /* An empty part is the root's, at the begin; elsewhere a slash too many. Of several ** in a row one
  * is enough, and at the end it stands for what is below as well. */
 static bool split(struct path_form *f)
 {
 	char *at = f->text, *end;
-	bool deep = false;
+	bool ok = true;
 
 	do {
-		bool again;
-
 		end = strchr(at, '/');
 		if (end)
 			*end = '\0';
-		again = deep && path_part_is_deep(at);
-		if ((*at || at == f->text) && !again && !vec_push(&f->parts, at))
-			return false;
-		deep = *at ? path_part_is_deep(at) : deep;
+		if (*at || at == f->text)
+			ok = add_part(f, at);
 		at = end ? end + 1 : NULL;
-	} while (at);
-	return !deep || vec_push(&f->parts, "*");
+	} while (ok && at);
+	if (ok && f->parts.n && path_part_is_deep(f->parts.p[f->parts.n - 1]))
+		ok = vec_push(&f->parts, "*");
+	if (ok && !f->parts.n)
+		ok = vec_push(&f->parts, ".");
+	return ok;
 }
 
 static int add_form(struct path_pattern *p, struct str text)
 {
 	struct path_form form = {0};
+	int r;
 
 	if (text.n >= PATH_MAX || p->forms.n >= PATH_PATTERN_FORMS)
 		return -E2BIG;
 	form.text = str_dup(text);
-	if (form.text && split(&form) && vec_push(&p->forms, form))
-		return 0;
-	form_free(&form);
-	return -ENOMEM;
+	r = !form.text || !split(&form)             ? -ENOMEM
+	    : form.parts.n > PATH_PATTERN_PARTS ? -E2BIG
+	    : vec_push(&p->forms, form)         ? 0
+						: -ENOMEM;
+	if (r < 0)
+		form_free(&form);
+	return r;
 }
 
 /* Where the first brace that nothing escapes opens, from `i` on; n where none does. */

@@ -10,6 +10,7 @@
 
 #define PATH_PATTERN_FORMS  1000 /* that braces may stand for */
 #define PATH_PATTERN_BRACES 16   /* one after another or within each other */
+#define PATH_PATTERN_PARTS  64   /* of a path, between its slashes */
 
 /* One form of a pattern: its names between the slashes. */
 struct path_form {
@@ -22,6 +23,12 @@ static inline bool path_part_is_deep(const char *part)
 	return strcmp(part, "**") == 0;
 }
 
+/* Whether it stands for itself alone. */
+static inline bool path_part_is_name(const char *part)
+{
+	return !strpbrk(part, "*?[\\");
+}
+
 struct path_pattern {
 	VEC(struct path_form) forms;
 };
@@ -31,5 +38,6 @@ struct path_pattern {
 int path_pattern_read(struct str text, struct path_pattern *ret);
 void path_pattern_free(struct path_pattern *p);
 
-/* Whether a whole path is one that the pattern stands for. O(length of both) for each form. */
+/* Whether a whole path is one that the pattern stands for. O(parts of both, multiplied) for each of
+ * its forms. */
 bool path_pattern_matches(const struct path_pattern *p, const char *path);

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@
 
 struct name {
 	const char *text;
-	bool may_be_folder, is_link;
+	bool fits;   /* the part that is looked for */
+	bool folder; /* and no link to one */
 };
 
 struct names {
@@ -37,38 +39,71 @@ static void names_free(struct names *n)
 	arena_free(&n->arena);
 }
 
-static bool add_name(struct names *n, const struct dirent *e)
+/* Whether one more may be looked at. */
+static bool count(struct path_search *s)
+{
+	s->cut |= s->entries >= PATH_SEARCH_ENTRIES;
+	if (s->cut || s->stop)
+		return false;
+	s->entries++;
+	return true;
+}
+
+static bool is_folder(DIR *d, const struct dirent *e)
+{
+	struct stat is;
+
+	if (e->d_type != DT_UNKNOWN)
+		return e->d_type == DT_DIR;
+	return fstatat(dirfd(d), e->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(is.st_mode);
+}
+
+static bool add_name(struct names *n, const struct dirent *e, bool fits, bool folder)
 {
 	struct str text = arena_str(&n->arena, str_of(e->d_name));
-	struct name name = {.text = text.p,
-			    .may_be_folder = e->d_type == DT_DIR || e->d_type == DT_LNK ||
-					     e->d_type == DT_UNKNOWN,
-			    .is_link = e->d_type == DT_LNK};
+	struct name name = {text.p, fits, folder};
 
 	return text.p && vec_push(&n->all, name);
 }
 
-/* What cannot be read has no names: that something is missing there is no fault of the reader's. */
-static int read_names(struct walk *w, struct names *ret)
+/* Those of a folder that fit a part, and the folders in it, if these are asked for. */
+static int read_entries(struct path_search *s, DIR *d, const char *part, bool folders,
+			struct names *ret)
 {
-	DIR *d = opendir(w->path[0] ? w->path : ".");
 	const struct dirent *e;
-	bool ok = true;
 
-	if (!d)
-		w->s->unreadable += errno != ENOENT && errno != ENOTDIR;
-	while (d && ok && (e = readdir(d))) {
+	while (errno = 0, (e = readdir(d))) {
+		bool fits, folder;
+
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		w->s->cut |= w->s->entries >= PATH_SEARCH_ENTRIES;
-		if (w->s->cut)
-			break;
-		w->s->entries++;
-		ok = add_name(ret, e);
+		if (!count(s))
+			return 0;
+		fits = part && fnmatch(part, e->d_name, 0) == 0;
+		folder = folders && is_folder(d, e);
+		if ((fits || folder) && !add_name(ret, e, fits, folder))
+			return -ENOMEM;
 	}
-	if (d)
-		closedir(d);
-	return ok ? 0 : -ENOMEM;
+	if (errno)
+		s->failed = errno;
+	return 0;
+}
+
+/* A folder that is not there has no names: nothing says that it must be. */
+static int read_names(struct walk *w, const char *part, bool folders, struct names *ret)
+{
+	DIR *d = opendir(w->path[0] ? w->path : ".");
+	int r;
+
+	if (!d && (errno == EACCES || errno == EPERM))
+		w->s->unreadable++;
+	else if (!d && errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+		w->s->failed = errno;
+	if (!d)
+		return 0;
+	r = read_entries(w->s, d, part, folders, ret);
+	closedir(d);
+	return r;
 }
 
 static int absolute(const char *path, char **ret)
@@ -82,25 +117,60 @@ static int absolute(const char *path, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Forms may overlap, and a ** reaches a file by several ways. */
+static void sort_once(struct path_search *s)
+{
+	size_t kept = 0;
+
+	if (s->found.n)
+		qsort(s->found.p, s->found.n, sizeof(*s->found.p), compare_texts);
+	for (size_t i = 0; i < s->found.n; i++)
+		if (kept && strcmp(s->found.p[kept - 1], s->found.p[i]) == 0)
+			free(s->found.p[i]);
+		else
+			s->found.p[kept++] = s->found.p[i];
+	s->found.n = s->n_sorted = kept;
+}
+
+static bool is_full(const struct path_search *s)
+{
+	return s->n_before + s->found.n >= PATH_SEARCH_FILES;
+}
+
+/* Where there is no room left, what was found twice makes some. */
+static int keep(struct path_search *s, char *path)
+{
+	bool known;
+
+	if (is_full(s) && s->n_sorted < s->found.n)
+		sort_once(s);
+	known = s->n_sorted &&
+		bsearch(&path, s->found.p, s->n_sorted, sizeof(path), compare_texts);
+	if (!known && !is_full(s) && vec_push(&s->found, path))
+		return 0;
+	free(path);
+	if (known || is_full(s))
+		s->left_out += !known;
+	else
+		return -ENOMEM;
+	return 0;
+}
+
 static int add_file(struct path_search *s, const char *path)
 {
 	struct stat is;
 	char *kept;
 
-	if (stat(path, &is) < 0 || S_ISDIR(is.st_mode) ||
-	    is.st_mtim.tv_sec * NS_PER_SEC + is.st_mtim.tv_nsec < s->not_before_ns ||
+	if (!count(s) || stat(path, &is) < 0 || S_ISDIR(is.st_mode) ||
+	    is.st_mtim.tv_sec < s->not_before_ns / NS_PER_SEC ||
 	    (s->exclude && path_pattern_matches(s->exclude, path)))
 		return 0;
-	if (s->n_before + s->found.n >= PATH_SEARCH_FILES) {
-		s->left_out++;
-		return 0;
-	}
-	if (absolute(path, &kept) < 0)
-		return -ENOMEM;
-	if (vec_push(&s->found, kept))
-		return 0;
-	free(kept);
-	return -ENOMEM;
+	return absolute(path, &kept) < 0 ? -ENOMEM : keep(s, kept);
 }
 
 /* Appends a name and, where more follows, a slash: the new length, 0 if that is too long. */
@@ -126,71 +196,51 @@ static int follow(struct walk *w, size_t n, const char *name, size_t part, int d
 	return r;
 }
 
-/* The folders below this one, each looked through for all that follows the **. */
-static int descend(struct walk *w, size_t n, size_t part, const struct names *names, int depth)
+/* A folder below this one, looked through for all that follows the **. */
+static int descend(struct walk *w, size_t n, const char *name, size_t part, int depth)
 {
-	int r = 0;
+	size_t length = depth < PATH_SEARCH_DEPTH ? append(w, n, name, true) : 0;
+	int r = length > n ? go_on(w, length, part, depth + 1) : 0;
 
-	for (size_t i = 0; i < names->all.n && r == 0; i++) {
-		const struct name *name = &names->all.p[i];
-		size_t length;
-
-		if (!name->may_be_folder || name->is_link || depth == PATH_SEARCH_DEPTH)
-			continue;
-		length = append(w, n, name->text, true);
-		if (length > n)
-			r = go_on(w, length, part, depth + 1);
-		w->path[n] = '\0';
-	}
+	w->path[n] = '\0';
 	return r;
 }
 
+/* Looks for what fits a part of the form and all behind it; where that part is a **, the next one
+ * is looked for here, and the ** in each folder. A ** is never the last, nor beside another. */
 static int go_on(struct walk *w, size_t n, size_t part, int depth)
 {
-	const char *pattern = w->form->parts.p[part];
-	bool deep = path_part_is_deep(pattern);
+	bool deep = path_part_is_deep(w->form->parts.p[part]);
+	size_t next = part + deep;
+	const char *fits = w->form->parts.p[next];
 	struct names names = {0};
-	int r;
+	int r = 0;
 
-	if (!deep && !strpbrk(pattern, "*?[\\"))
-		return follow(w, n, pattern, part, depth);
-	r = deep ? go_on(w, n, part + 1, depth) : 0;
-	if (r == 0)
-		r = read_names(w, &names);
-	if (deep && r == 0)
-		r = descend(w, n, part, &names, depth);
-	for (size_t i = 0; !deep && i < names.all.n && r == 0; i++)
-		if (fnmatch(pattern, names.all.p[i].text, 0) == 0)
-			r = follow(w, n, names.all.p[i].text, part, depth);
+	if (w->s->cut || w->s->stop)
+		return 0;
+	if (path_part_is_name(fits)) {
+		r = follow(w, n, fits, next, depth);
+		fits = NULL;
+	}
+	if (r == 0 && (fits || deep))
+		r = read_names(w, fits, deep, &names);
+	for (size_t i = 0; i < names.all.n && r == 0; i++) {
+		const struct name *name = &names.all.p[i];
+
+		if (name->fits)
+			r = follow(w, n, name->text, next, depth);
+		if (name->folder && r == 0)
+			r = descend(w, n, name->text, part, depth);
+	}
 	names_free(&names);
 	return r;
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Forms may overlap, and a ** reaches a file by several ways. */
-static void sort_once(struct path_search *s)
-{
-	size_t kept = 0;
-
-	if (s->found.n)
-		qsort(s->found.p, s->found.n, sizeof(*s->found.p), compare_texts);
-	for (size_t i = 0; i < s->found.n; i++)
-		if (kept && strcmp(s->found.p[kept - 1], s->found.p[i]) == 0)
-			free(s->found.p[i]);
-		else
-			s->found.p[kept++] = s->found.p[i];
-	s->found.n = kept;
 }
 
 static void forget(struct path_search *s)
 {
 	vec_each (&s->found, path)
 		free(*path);
-	s->found.n = 0;
+	s->found.n = s->n_sorted = 0;
 }
 
 int path_search_run(struct path_search *s, const struct path_pattern *p)

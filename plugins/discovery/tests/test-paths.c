@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,6 +42,10 @@ TEST(whole_paths_match)
 		{"/a/*", "/a/.hidden", true},
 		{"/a/??", "/a/bc", true},
 		{"/a/??", "/a/b", false},
+		{"/a/./b/../c", "/a/c", true},
+		{"./a/*", "a/b", true},
+		{"/../a", "/a", true},
+		{"*/../b", "b", false}, /* the disk alone knows where .. leads from there */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -67,6 +72,10 @@ TEST(patterns_are_bounded)
 		  -E2BIG);
 	for (int i = 0; i < 100; i++)
 		buf_printf(&long_one, "{a}");
+	expect_eq(path_pattern_read(buf_str(&long_one), &p), -E2BIG);
+	buf_clear(&long_one);
+	for (int i = 0; i <= PATH_PATTERN_PARTS; i++)
+		buf_printf(&long_one, "/a");
 	expect_eq(path_pattern_read(buf_str(&long_one), &p), -E2BIG);
 	while (long_one.n < PATH_MAX)
 		buf_printf(&long_one, "/aaaa");
@@ -98,7 +107,7 @@ static int remove_one(const char *path, const struct stat *is, int what, struct 
 static void remove_all(const char *folder)
 {
 	expect(chdir("/") == 0);
-	expect_eq(nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	expect_eq(nftw(folder, remove_one, 128, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 /* The paths found, without the folder of the test, a line each. */
@@ -154,11 +163,83 @@ TEST(files_are_found)
 	expect_str(found(&s, "**/*.log", &out), "");
 	expect_eq(s.left_out, 0);
 	expect(!s.cut && s.entries > 20);
+	s.not_before_ns = INT64_MIN;
+	s.stop = true;
+	expect_str(found(&s, "**/*.log", &out), "");
+	expect_str(found(&s, "b/one.log", &out), "");
 
 	path_pattern_free(&exclude);
 	path_search_free(&s);
 	buf_free(&out);
 	remove_all(folder);
+}
+
+/* A form for each way to a file, and far more of them than files may be found. */
+TEST(what_is_found_twice_counts_once)
+{
+	char folder[] = "/tmp/andiron-paths-XXXXXX", path[100];
+	struct path_search s = {.not_before_ns = INT64_MIN, .n_before = PATH_SEARCH_FILES - 50};
+	struct buf out = BUF_NULL, wanted = BUF_NULL;
+
+	expect(mkdtemp(folder) && chdir(folder) == 0);
+	for (int i = 10; i < 60; i++) {
+		snprintf(path, sizeof(path), "d/%d", i);
+		make(path);
+		buf_printf(&wanted, "%s\n", path);
+	}
+	expect_str(found(&s, "{d/*,*/*,**/*,d/1?,d/??}", &out), wanted.p);
+	expect_eq(s.left_out, 0);
+	path_search_free(&s);
+	buf_free(&wanted);
+	buf_free(&out);
+	remove_all(folder);
+}
+
+static void *search_deep(void *arg)
+{
+	struct buf *out = arg;
+	struct path_search s = {.not_before_ns = INT64_MIN};
+
+	found(&s, "**/d/**/f*", out);
+	expect_eq(s.found.n, 1);
+	path_search_free(&s);
+	return NULL;
+}
+
+/* Folders as deep as they are followed, on a stack as small as a worker's. */
+TEST(deep_folders_fit_the_stack)
+{
+	char folder[] = "/tmp/andiron-paths-XXXXXX";
+	struct buf out = BUF_NULL, path = BUF_NULL;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	expect(mkdtemp(folder) && chdir(folder) == 0);
+	for (int i = 0; i < PATH_SEARCH_DEPTH; i++)
+		buf_printf(&path, "d/");
+	buf_printf(&path, "file%c", 0);
+	make(path.p);
+	expect(pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, 256 << 10) == 0);
+	expect_eq(pthread_create(&thread, &attr, search_deep, &out), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+	buf_free(&path);
+	buf_free(&out);
+	remove_all(folder);
+}
+
+/* A folder that nobody may read is told; one that is none, or not there, is nothing. */
+TEST(what_cannot_be_read_is_told)
+{
+	struct path_search s = {.not_before_ns = INT64_MIN};
+	struct buf out = BUF_NULL;
+
+	found(&s, "/proc/self/status/*", &out);
+	found(&s, "/none/such/*", &out);
+	expect_eq(s.unreadable, 0);
+	expect_eq(s.failed, 0);
+	path_search_free(&s);
+	buf_free(&out);
 }
 
 /* Files of all runs together are bounded. */
