@@ -24,6 +24,7 @@ struct remote {
 	struct client_poll *poll;
 	struct exec *exec; /* where a program gives out credentials */
 	const char *namespace_, *name;
+	size_t left_out; /* entries of the last value */
 	bool secret;
 };
 
@@ -57,10 +58,12 @@ static int take(void *context, const struct http_response *response, struct erro
 
 	if (r == 0)
 		r = client_poll_send(m->poll, &value, err);
-	if (r == 0 && left_out)
+	if (r == 0 && left_out && left_out != m->left_out)
 		abi_log(&m->context, ANDIRON_LOG_WARN,
 			"%zu entries of %s/%s are left out: they are not UTF-8 text", left_out,
 			m->namespace_, m->name);
+	if (r == 0)
+		m->left_out = left_out;
 	arena_free(&arena);
 	return r;
 }
@@ -230,9 +233,9 @@ void remote_stop(void *self)
 		client_poll_stop(m->poll);
 }
 
-struct client_poll_counts remote_counts(const void *self)
+void remote_metrics(void *self, const struct andiron_metric_sink *sink)
 {
 	const struct remote *m = self;
 
-	return m->poll ? client_poll_counts(m->poll) : (struct client_poll_counts){0};
+	client_poll_metrics(m->poll, sink);
 }

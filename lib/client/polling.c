@@ -2,6 +2,7 @@
 /* Contract in polling.h. */
 #include "client/polling.h"
 
+#include "abi/metrics.h"
 #include "abi/value.h"
 #include "base/clock.h"
 #include "client/loop.h"
@@ -21,7 +22,7 @@ struct client_poll {
 	uint64_t timer, request;
 	uint64_t again; /* a timer, or 0 */
 	int64_t again_ns;
-	bool had, reported;
+	bool begun, had, reported;
 	struct client_poll_counts counts;
 };
 
@@ -121,6 +122,7 @@ void client_poll_ask(struct client_poll *p)
 	struct http_request request = p->how.request;
 	struct error err = ERROR_NULL;
 
+	p->begun = true;
 	if (p->request || !p->loop)
 		return;
 	request.timeout_ms = p->how.timeout_ns / NS_PER_MSEC;
@@ -132,7 +134,10 @@ void client_poll_ask(struct client_poll *p)
 
 static void on_timer(void *context)
 {
-	client_poll_ask(context);
+	struct client_poll *p = context;
+
+	if (p->begun)
+		client_poll_ask(p);
 }
 
 int client_poll_start(struct client_poll *p, struct error *err)
@@ -165,6 +170,20 @@ void client_poll_stop(struct client_poll *p)
 struct client_poll_counts client_poll_counts(const struct client_poll *p)
 {
 	return p->counts;
+}
+
+void client_poll_metrics(const struct client_poll *p, const struct andiron_metric_sink *sink)
+{
+	static const struct abi_metric_row rows[] = {
+		{"andiron_remote_polls_total", ABI_COUNTER(struct client_poll_counts, polls),
+		 "Requests for a value that have ended."},
+		{"andiron_remote_failures_total", ABI_COUNTER(struct client_poll_counts, failures),
+		 "Requests for a value that gave none."},
+	};
+	static const struct client_poll_counts none;
+
+	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), p ? &p->counts : &none);
+	client_loop_metrics(p ? p->loop : NULL, sink);
 }
 
 void client_poll_check(const struct andiron_host *host, const struct andiron_value *args,

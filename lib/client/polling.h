@@ -9,6 +9,7 @@
 #include "abi/option.h"
 #include "http/http.h"
 
+#include <andiron/component.h>
 #include <andiron/values.h>
 
 /* Rows of an option table; the texts are Alloy's defaults. */
@@ -44,7 +45,8 @@ void client_poll_free(struct client_poll *p);
 int client_poll_start(struct client_poll *p, struct error *err);
 void client_poll_stop(struct client_poll *p);
 
-/* Sends the request now, unless it runs. */
+/* Sends the request now, unless it runs. The first call begins the polling: before it, nothing is
+ * asked. */
 void client_poll_ask(struct client_poll *p);
 
 /* Gives the value to the host: 0, -ENOMEM, or -EINVAL or -EPERM and a text for one that it does not
@@ -58,6 +60,8 @@ struct client_poll_counts {
 	uint64_t polls, failures;
 };
 struct client_poll_counts client_poll_counts(const struct client_poll *p);
+/* These, and what client_loop_metrics says; of none (NULL) that nothing has happened. */
+void client_poll_metrics(const struct client_poll *p, const struct andiron_metric_sink *sink);
 
 /* Reports a poll_timeout that is not below poll_frequency, as Alloy does for remote.http. */
 void client_poll_check(const struct andiron_host *host, const struct andiron_value *args,

@@ -146,19 +146,6 @@ static const struct andiron_component file_match = {
 	.metrics = file_match_metrics,
 };
 
-static void remote_metrics(void *self, const struct andiron_metric_sink *sink)
-{
-	static const struct abi_metric_row rows[] = {
-		{"andiron_remote_polls_total", ABI_COUNTER(struct client_poll_counts, polls),
-		 "Requests for a value that have ended."},
-		{"andiron_remote_failures_total", ABI_COUNTER(struct client_poll_counts, failures),
-		 "Requests for a value that gave none."},
-	};
-	struct client_poll_counts c = remote_counts(self);
-
-	abi_metrics(sink, ROWS(rows), &c);
-}
-
 static const struct andiron_export content[] = {
 	{"content", ANDIRON_EXPORT_VALUE, 0, "The answer, without white space around it."},
 };

@@ -129,9 +129,9 @@ void remote_stop(void *self)
 	client_poll_stop(m->poll);
 }
 
-struct client_poll_counts remote_counts(const void *self)
+void remote_metrics(void *self, const struct andiron_metric_sink *sink)
 {
 	const struct remote *m = self;
 
-	return client_poll_counts(m->poll);
+	client_poll_metrics(m->poll, sink);
 }

@@ -11,4 +11,4 @@ int32_t remote_start(void *self, struct andiron_error *err);
 void remote_stop(void *self);
 void remote_free(void *self);
 
-struct client_poll_counts remote_counts(const void *self);
+void remote_metrics(void *self, const struct andiron_metric_sink *sink);
