@@ -36,6 +36,7 @@
  * machines. */
 #define NR_MOUNT_SETATTR  442
 #define NR_QUOTACTL_FD    443
+#define NR_MEMFD_SECRET   447
 #define NR_FCHMODAT2      452
 #define NR_SETXATTRAT     463
 #define NR_REMOVEXATTRAT  466
@@ -145,6 +146,9 @@ static const uint32_t for_others[] = {
 	SYS_sched_setscheduler,
 	SYS_sched_setaffinity,
 	SYS_sched_setattr,
+	/* Memory that no limit of its own counts. */
+	SYS_memfd_create,
+	NR_MEMFD_SECRET,
 	SYS_shmget,
 	SYS_shmat,
 	SYS_shmctl,

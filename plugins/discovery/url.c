@@ -134,7 +134,7 @@ static void on_read(void *context)
 	} else if (r->result < 0) {
 		if (r->err.code)
 			error_wrap(&r->err, r->err.code, "the answer of %.*s cannot be used",
-				   STR_FMT(str_first(u->address, 256)));
+				   STR_FMT(str_first(http_host(u->address), 256)));
 		fail(u, r->err.code ? r->err.text : "out of memory for the targets");
 	} else {
 		u->counts.reads++;
@@ -150,7 +150,7 @@ static void on_read(void *context)
 static const char *answer_fault(const struct url *u, const struct http_response *r, char *out,
 				size_t n)
 {
-	const struct str address = str_first(u->address, 256);
+	const struct str address = str_first(http_host(u->address), 256); /* no password of it */
 
 	if (r->status == 0)
 		return r->error;

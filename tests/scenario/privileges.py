@@ -87,10 +87,11 @@ def threads(pid):
 
 def worker_of(pid, sends):
     for task in os.listdir(f"/proc/{pid}/task"):
-        for child in read(f"/proc/{pid}/task/{task}/children").split():
-            words = read(f"/proc/{child}/cmdline").split("\0")
-            if words[1:2] == ["worker"] and ("sender" in words) == sends:
-                return int(child)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in read(f"/proc/{pid}/task/{task}/children").split():
+                words = read(f"/proc/{child}/cmdline").split("\0")
+                if words[1:2] == ["worker"] and ("sender" in words) == sends:
+                    return int(child)
     return None
 
 

@@ -38,6 +38,7 @@
 #define ADDRESSES ((rlim_t)1 << 30)
 /* Each thread that finds a name reserves 136 MiB of them, for its stack and its heap. */
 #define ADDRESSES_SENDING ((rlim_t)8 << 30)
+#define DESCRIPTORS_SENDING 1024
 
 static const int allowed[] = {
 	SYS_read,        SYS_write,       SYS_pread64,      SYS_pwrite64,       SYS_recvmsg,
@@ -119,6 +120,8 @@ int sandbox_enter_sending(struct error *err)
 {
 	int r = limit(RLIMIT_CORE, 0);
 
+	if (r == 0)
+		r = limit(RLIMIT_NOFILE, DESCRIPTORS_SENDING);
 	if (r == 0 && !WITH_SANITIZER)
 		r = limit(RLIMIT_AS, ADDRESSES_SENDING);
 	if (r < 0)

@@ -56,11 +56,11 @@ static void close_others(void)
 }
 
 /* Of one that sends the agent says why; its standard error leads nowhere. */
-static int refuse(bool sends, const char *why)
+static int refuse(bool sends, bool passes, const char *why)
 {
 	fprintf(stderr, "andiron worker: %s\n", why);
 	if (sends)
-		http_serve_refusal(SANDBOXED_WORKER_SOCKET, why);
+		http_serve_refusal(SANDBOXED_WORKER_SOCKET, passes, why);
 	return EXIT_FAILED;
 }
 
@@ -83,18 +83,18 @@ static int run(int argc, char **argv)
 	}
 	if (registry_load(argv[first], &plugin, NULL, &err) < 0) {
 		error_wrap(&err, err.code, "%s", argv[first]);
-		return refuse(sends, err.text);
+		return refuse(sends, true, err.text); /* it may be replaced, or memory short */
 	}
 	close_others();
 	serve = function_of(find(plugin, argv[first + 1]), sends);
 	if (!serve) {
 		error_set(&err, -ENOENT, "%s has no work for a process of its own",
 			  argv[first + 1]);
-		return refuse(sends, err.text);
+		return refuse(sends, false, err.text);
 	}
 	r = sends ? sandbox_enter_sending(&err) : sandbox_enter(&err);
 	if (r < 0)
-		return refuse(sends, err.text);
+		return refuse(sends, false, err.text);
 	/* At once: a sanitizer's leak checker would now ask for what the sandbox refuses. */
 	_exit(serve(SANDBOXED_WORKER_SOCKET) < 0 ? EXIT_FAILED : EXIT_OK);
 }

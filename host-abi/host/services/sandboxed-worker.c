@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 DEFINE_CLEANUP(struct instance *, instance_unref);
 
@@ -176,6 +177,7 @@ static int start_component(const struct instance *i, bool sends, int32_t *ret_so
 	if (pidfd < 0) {
 		r = -errno;
 		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
 		return r;
 	}
 	*ret_socket = take_fd(ours);

@@ -91,14 +91,13 @@ static void give_up(struct sender *a, struct waiting *w, int result, const char 
 	waiting_end(w, result, true, text);
 }
 
-static int on_hello(struct sender *a, struct str why)
+static int on_hello(struct sender *a, bool passes, struct str why)
 {
 	if (a->ready)
 		return -EBADMSG;
-	if (why.n) {
-		error_set(&a->told, -EPERM, "%.*s", STR_FMT(str_first(why, 900)));
-		return -EPERM;
-	}
+	if (why.n)
+		return error_set(&a->told, passes ? -EAGAIN : -EPERM, "%.*s",
+				 STR_FMT(str_first(why, 900)));
 	a->ready = true;
 	return 0;
 }
@@ -192,8 +191,9 @@ int sender_handle(struct sender *a, const struct channel_message *m)
 {
 	struct waiting *w = sender_find(a, m->id);
 
+	a->silent_ns = 0;
 	if (m->type == WIRE_HELLO)
-		return on_hello(a, m->payload);
+		return on_hello(a, m->id != 0, m->payload);
 	if (!a->ready || m->type < WIRE_HELLO || m->type > WIRE_WITHDRAWN)
 		return -EBADMSG;
 	if (!w)

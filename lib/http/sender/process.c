@@ -72,6 +72,7 @@ int sender_start(struct sender *a)
 	}
 	a->starts++;
 	a->started_ns = clock_mono();
+	a->silent_ns = 0;
 	a->told = ERROR_NULL;
 	a->loop.watch(a->loop.context, a->channel.fd, HTTP_IN);
 	return 0;
@@ -88,6 +89,8 @@ void sender_arm(struct sender *a)
 		at = now;
 	else if (!a->ready)
 		at = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
+	else if (a->silent_ns)
+		at = a->silent_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
 	for (const struct waiting *w = a->requests; w; w = w->next)
 		at = w->deadline_ns < at ? w->deadline_ns : at;
 	if (out != a->watches_out) {
@@ -110,6 +113,7 @@ const char *sender_reason(const struct sender *a, const char *how)
 	case -EPIPE:
 		return how;
 	case -EPERM:
+	case -EAGAIN:
 		return a->told.text;
 	case -ETIMEDOUT:
 		return "it did not answer and was ended";
@@ -131,5 +135,6 @@ void sender_plan_next(struct sender *a, const char *why)
 	if (a->wait_ms > HTTP_SENDER_LAST_MS)
 		a->wait_ms = HTTP_SENDER_LAST_MS;
 	a->next_ns = now + a->wait_ms * NS_PER_MSEC;
+	snprintf(a->why, sizeof(a->why), "%.199s", why);
 	a->process.ended(a->process.context, why, a->wait_ms);
 }

@@ -41,11 +41,13 @@ struct sender {
 	bool heard_out;    /* what it may still say does not count */
 	bool in_turn;      /* ready or timeout runs: what is asked now may be from a callback */
 	struct error told; /* what it said of itself */
+	char why[200];     /* the last one has ended */
 	struct waiting *requests;
 	VEC(struct aside) aside;
 	size_t aside_bytes;
 	uint64_t last_id, starts;
 	int64_t started_ns, wait_ms, next_ns; /* next_ns: when another is started */
+	int64_t silent_ns;                    /* since when a withdrawal has no answer; 0: none */
 	int64_t armed_ns;                     /* INT64_MAX: the timer is off */
 };
 

@@ -106,7 +106,7 @@ static bool is_overdue(const struct sender *a)
 	for (const struct waiting *w = a->requests; w; w = w->next)
 		if (now >= w->deadline_ns)
 			return true;
-	return false;
+	return a->silent_ns && now >= a->silent_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
 }
 
 static void read_messages(struct sender *a)
@@ -229,7 +229,9 @@ static int refuse(const struct sender *a, const struct http_config *config, stru
 		return 0;
 	/* Without the time, which would make another finding of each attempt. */
 	return error_set(err, -EAGAIN,
-			 "the process that speaks to servers has ended; another is started soon");
+			 "the process that speaks to servers has ended (%s); another is started "
+			 "soon",
+			 a->why);
 }
 
 static int sender_send(struct http_client *base, const struct http_config *config,
@@ -253,7 +255,7 @@ static int sender_send(struct http_client *base, const struct http_config *confi
 		return -ENOMEM;
 	w->request = *request;
 	w->id = a->last_id + 1;
-	w->peer = str_dup(http_authority(request->url));
+	w->peer = str_dup(http_host(request->url));
 	r = readable_init(&files, config, is_https(request->url), err);
 	if (r == 0)
 		r = w->peer ? put_request(a, w->id, &files.config, request) : -ENOMEM;
@@ -329,10 +331,25 @@ static int consider(struct sender *a, const struct channel_message *m, uint64_t 
 	return r < 0 ? r : 1;
 }
 
-/* Whether it has said so. */
+/* Whether it had said so before: it knows nothing of the request any more. */
+static bool has_answered(const struct sender *a, uint64_t id, bool *ret_sent)
+{
+	struct http_response answer;
+	char text[WIRE_MAX_ERROR];
+
+	vec_each (&a->aside, m)
+		if (m->id == id && m->type == WIRE_DONE) {
+			*ret_sent = wire_get_answer(buf_str(&m->payload), &answer, text) == 0 &&
+				    answer.sent;
+			return true;
+		}
+	return false;
+}
+
+/* Whether it has said so. One that gets no CPU is waited for once, and then goes on. */
 static bool await_withdrawn(struct sender *a, uint64_t id, bool *ret_sent)
 {
-	int64_t until = clock_mono() + WITHDRAW_MS * NS_PER_MSEC, left;
+	int64_t until = clock_mono() + (a->silent_ns ? 0 : WITHDRAW_MS * NS_PER_MSEC), left;
 	struct channel_message m;
 	int r = 0;
 
@@ -343,16 +360,17 @@ static bool await_withdrawn(struct sender *a, uint64_t id, bool *ret_sent)
 		if (channel_waits(&a->channel))
 			ready.events |= POLLOUT;
 		r = channel_take(&a->channel, &m);
-		if (r == 1)
+		if (r == 1) {
+			a->silent_ns = 0;
 			r = consider(a, &m, id, ret_sent);
-		else if (r == 0 && a->broken)
+		} else if (r == 0 && a->broken)
 			return false; /* it is told no more, and has said all */
 		else if (r == 0)
 			poll(&ready, 1, (int)(left / NS_PER_MSEC) + 1);
 	}
 	note_read(a, r);
-	if (r == 0 && !a->broken)
-		a->broken = -ETIMEDOUT;
+	if (r == 0 && !a->broken && !a->silent_ns)
+		a->silent_ns = clock_mono();
 	return r == 1;
 }
 
@@ -365,9 +383,11 @@ static bool sender_withdraw(struct http_client *base, uint64_t id)
 	if (!w)
 		return false;
 	waiting_unlink(w);
-	sender_put(a, WIRE_WITHDRAW, id, STR_NULL);
-	if (a->channel.fd >= 0 && (a->heard_out || !await_withdrawn(a, id, &sent)))
-		sent = sender_was_given(a, w);
+	if (!has_answered(a, id, &sent)) {
+		sender_put(a, WIRE_WITHDRAW, id, STR_NULL);
+		if (a->channel.fd >= 0 && (a->heard_out || !await_withdrawn(a, id, &sent)))
+			sent = sender_was_given(a, w);
+	}
 	sent |= w->left;
 	waiting_free(w);
 	sender_arm(a);

@@ -42,7 +42,8 @@ int http_sender_new(const struct http_loop *loop, const struct http_process *pro
 uint64_t http_sender_starts(const struct http_client *client);
 
 /* The process's end: says that it is confined and serves until the socket ends. 0 or a negative
- * errno. Does not return while requests run. */
+ * errno. Requests that run then are dropped. */
 int http_serve(int socket);
-/* Says instead why it could not be confined. */
-void http_serve_refusal(int socket, const char *why);
+/* Says instead why it could not be confined, or what came before that and `passes`: another is then
+ * to be tried. */
+void http_serve_refusal(int socket, bool passes, const char *why);

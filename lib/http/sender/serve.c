@@ -339,7 +339,7 @@ int http_serve(int socket)
 		return r;
 	r = http_polled_init(&s.loop, &err);
 	if (r < 0) {
-		put(&s, WIRE_HELLO, 0, err.code ? str_of(err.text) : STR("memory is short"));
+		put(&s, WIRE_HELLO, 1, err.code ? str_of(err.text) : STR("memory is short"));
 		channel_fini(&s.channel);
 		return r;
 	}
@@ -350,12 +350,12 @@ int http_serve(int socket)
 	return s.failure == -EPIPE ? 0 : s.failure;
 }
 
-void http_serve_refusal(int socket, const char *why)
+void http_serve_refusal(int socket, bool passes, const char *why)
 {
 	struct channel c;
 
 	if (channel_init(&c, socket, 0) < 0)
 		return;
-	channel_put(&c, WIRE_HELLO, 0, str_of(why));
+	channel_put(&c, WIRE_HELLO, passes, str_of(why));
 	channel_fini(&c);
 }

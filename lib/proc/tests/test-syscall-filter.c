@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -382,6 +383,11 @@ static int share_memory(void)
 	return outcome(shmget(1, 1, 0));
 }
 
+static int have_memory_as_a_file(void)
+{
+	return outcome(memfd_create("m", MFD_CLOEXEC));
+}
+
 /* As the filter has them: older headers do not. */
 static int change_a_mode(void)
 {
@@ -447,6 +453,7 @@ static const struct try by_sending[] = {
 	{"turn of another", put_another_behind},
 	{"a signal by an owner", signal_by_an_owner},
 	{"shared memory", share_memory},
+	{"memory as a file", have_memory_as_a_file},
 	{"a mode", change_a_mode},
 	{"an attribute", add_an_attribute},
 	{"removing an attribute", remove_an_attribute},
