@@ -101,17 +101,23 @@ static int install_filter(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
 
-int sandbox_enter(struct error *err)
+/* What both kinds begin with; `r` is what setting their limits has given. */
+static int give_up(int r, struct error *err)
 {
-	int r = set_limits();
-
 	if (r < 0)
 		return error_errno(err, r, "cannot limit what the process may take");
 	r = privileges_drop();
 	if (r == 0 && !WITH_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
+	return r < 0 ? error_errno(err, r, "cannot give up privileges") : 0;
+}
+
+int sandbox_enter(struct error *err)
+{
+	int r = give_up(set_limits(), err);
+
 	if (r < 0)
-		return error_errno(err, r, "cannot give up privileges");
+		return r;
 	r = install_filter();
 	return r < 0 ? error_errno(err, r, "cannot install the filter of system calls") : 0;
 }
@@ -124,13 +130,9 @@ int sandbox_enter_sending(struct error *err)
 		r = limit(RLIMIT_NOFILE, DESCRIPTORS_SENDING);
 	if (r == 0 && !WITH_SANITIZER)
 		r = limit(RLIMIT_AS, ADDRESSES_SENDING);
+	r = give_up(r, err);
 	if (r < 0)
-		return error_errno(err, r, "cannot limit what the process may take");
-	r = privileges_drop();
-	if (r == 0 && !WITH_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		r = -errno;
-	if (r < 0)
-		return error_errno(err, r, "cannot give up privileges");
+		return r;
 	r = client_files_confine(NULL);
 	if (r < 0)
 		return error_set(err, r,

@@ -15,7 +15,7 @@
 #define WIRE_NO_BODY  5u /* what was asked for cannot be had: a number, the errno */
 
 /* From the process. */
-#define WIRE_HELLO     17u /* it is confined; with a text it is not; id 1: for now */
+#define WIRE_HELLO     17u /* it is confined; with a text not, with id 1 not yet */
 #define WIRE_LEFT      18u /* as http_request's `left`, `begun` and `data` */
 #define WIRE_BEGUN     19u
 #define WIRE_DATA      20u
