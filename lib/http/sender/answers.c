@@ -176,14 +176,19 @@ static int on_want(struct sender *a, struct waiting *w, struct str message)
 
 	if (!wire_get_number(message, &n) || !n || n > sizeof(piece) || !left)
 		return -EBADMSG;
+	/* One that asks has read what it asked for before. So no more than a piece waits here. */
+	if (a->channel.n_gone < w->last_piece)
+		return -EBADMSG;
 	got = q->read(q->context, piece, n < left ? (size_t)n : (size_t)left);
 	if (got <= 0) {
+		w->made = q->read_bytes; /* it asks no more */
 		put_number(a, WIRE_NO_BODY, w->id, got ? (uint64_t)-got : ENODATA);
 		return 0;
 	}
 	check((uint64_t)got <= n && (uint64_t)got <= left);
 	w->made += (uint64_t)got;
 	sender_put(a, WIRE_BODY, w->id, (struct str){piece, (size_t)got});
+	w->last_piece = a->channel.n_put;
 	return 0;
 }
 

@@ -72,7 +72,7 @@ int sender_start(struct sender *a)
 	}
 	a->starts++;
 	a->started_ns = clock_mono();
-	a->silent_ns = 0;
+	a->silent_ns = a->stale_ns = 0;
 	a->told = ERROR_NULL;
 	a->loop.watch(a->loop.context, a->channel.fd, HTTP_IN);
 	return 0;
@@ -131,7 +131,7 @@ void sender_plan_next(struct sender *a, const char *why)
 	int64_t now = clock_mono();
 	bool lived = now - a->started_ns > HTTP_SENDER_LAST_MS * NS_PER_MSEC;
 
-	a->wait_ms = lived || !a->wait_ms ? HTTP_SENDER_FIRST_MS : 2 * a->wait_ms;
+	a->wait_ms = lived || !a->wait_ms || a->stale_ns ? HTTP_SENDER_FIRST_MS : 2 * a->wait_ms;
 	if (a->wait_ms > HTTP_SENDER_LAST_MS)
 		a->wait_ms = HTTP_SENDER_LAST_MS;
 	a->next_ns = now + a->wait_ms * NS_PER_MSEC;

@@ -16,6 +16,7 @@ struct waiting {
 	struct http_request request; /* functions and bounds */
 	char *peer;
 	uint64_t last_packet; /* of what was put for it */
+	uint64_t last_piece;  /* of its body, as packet */
 	bool left, begun;
 	uint64_t made, received;
 	struct buf body;
@@ -48,6 +49,7 @@ struct sender {
 	uint64_t last_id, starts;
 	int64_t started_ns, wait_ms, next_ns; /* next_ns: when another is started */
 	int64_t silent_ns;                    /* since when a withdrawal has no answer; 0: none */
+	int64_t stale_ns;                     /* since when its files are known to be old; 0: not */
 	int64_t armed_ns;                     /* INT64_MAX: the timer is off */
 };
 

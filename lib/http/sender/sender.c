@@ -177,14 +177,27 @@ static bool is_needed(const struct sender *a)
 	return w;
 }
 
-/* Replaces a process that cannot read what it is to read. Not from a callback, whose answer may lie
- * in what is freed. */
+/* Whether the process is to be replaced since its files were. A request that counts keeps it for a
+ * while only: without a new one, others may fail for as long. */
+static bool is_worn(struct sender *a)
+{
+	int64_t keep_ms = a->process.stale_ms ? a->process.stale_ms : HTTP_SENDER_STALE_MS;
+
+	if (!a->process.is_stale || !a->process.is_stale(a->process.context)) {
+		a->stale_ns = 0;
+		return false;
+	}
+	if (!a->stale_ns)
+		a->stale_ns = clock_mono();
+	return !is_needed(a) || clock_mono() - a->stale_ns >= keep_ms * NS_PER_MSEC;
+}
+
+/* Not from a callback, whose answer may lie in what is freed. */
 static void renew(struct sender *a)
 {
 	char how[64];
 
-	if (a->channel.fd < 0 || a->broken || a->in_turn || is_needed(a) || !a->process.is_stale ||
-	    !a->process.is_stale(a->process.context))
+	if (a->channel.fd < 0 || a->broken || a->in_turn || !is_worn(a))
 		return;
 	if (a->requests) {
 		a->broken = -ESTALE; /* their `done` is not called here */

@@ -8,7 +8,7 @@
  * requests end as those of a broken connection do (-ECONNRESET): `sent` wherever the process had
  * been given all of the request. One whose files were replaced is, too: at once where it has no
  * requests; after a while, and with them, where their answers are streams, which are asked for
- * anew; and not before the others have ended. */
+ * anew; and not before the others have ended, unless that takes more than a minute. */
 #pragma once
 
 #include "http/http.h"
@@ -20,6 +20,8 @@
  * lived longer than that. */
 #define HTTP_SENDER_FIRST_MS 1000
 #define HTTP_SENDER_LAST_MS  60000
+/* How long requests may keep one whose files were replaced. */
+#define HTTP_SENDER_STALE_MS 60000
 
 struct http_process {
 	void *context;
@@ -31,6 +33,7 @@ struct http_process {
 	/* Whether one that is started now could read what the last cannot: files that it is
 	 * confined to were replaced. It is then replaced before the next request. NULL: never. */
 	bool (*is_stale)(void *context);
+	int64_t stale_ms; /* HTTP_SENDER_STALE_MS where it is 0 */
 };
 
 /* Starts the process and waits until it is confined: 0; or -ENOMEM, or -EPERM where it says that it

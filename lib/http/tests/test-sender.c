@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "http/sender/channel.h"
 #include "http/sender/wire.h"
-#include "http/tests/test-exchange.h"
+#include "http/tests/acted.h"
 #include "testing/test.h"
 
 #include <errno.h>
@@ -14,88 +14,19 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-struct acted {
-	void (*script)(int socket); /* NULL: a good one */
-	int fault;                  /* of starting it */
-	bool stale;
-	int starts, ends;
-	pid_t pid;
-	char why[512];
-	int64_t after_ms;
-};
-
-static int start(void *context, int *ret_socket, int *ret_pidfd)
-{
-	struct acted *a = context;
-	int fds[2];
-
-	a->starts++;
-	a->stale = false;
-	if (a->fault)
-		return a->fault;
-	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
-	a->pid = fork();
-	expect(a->pid >= 0);
-	if (a->pid == 0) {
-		close(fds[0]);
-		if (!a->script)
-			_exit(http_serve(fds[1]) < 0);
-		a->script(fds[1]);
-		_exit(7);
-	}
-	close(fds[1]);
-	*ret_socket = fds[0];
-	*ret_pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
-	return *ret_pidfd < 0 ? -errno : 0;
-}
-
-static void ended(void *context, const char *why, int64_t after_ms)
-{
-	struct acted *a = context;
-
-	a->ends++;
-	a->after_ms = after_ms;
-	snprintf(a->why, sizeof(a->why), "%s", why);
-}
-
-static bool is_stale(void *context)
-{
-	return ((const struct acted *)context)->stale;
-}
-
-static int client_of(struct acted *a, struct test_loop *loop, struct error *err)
-{
-	const struct http_process process = {a, start, ended, is_stale};
-	struct http_loop hooks;
-	int r;
-
-	expect_eq(http_polled_hooks(&loop->poll, &hooks), 0);
-	loop->client = NULL;
-	r = http_sender_new(&hooks, &process, &loop->client, err);
-	loop->poll.client = loop->client;
-	return r;
-}
-
-/* An exchange whose client is such a one. */
-static void begin(struct exchange *x, struct acted *a, test_serve_fn serve, void *context)
-{
-	struct error err = ERROR_NULL;
-
-	memset(x, 0, sizeof(*x));
-	if (client_of(a, &x->loop, &err))
-		test_fail(__FILE__, __LINE__, "%s", err.text);
-	exchange_serve(x, serve, context);
-}
 
 static char hello[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 static void refuse(int socket)
 {
 	http_serve_refusal(socket, false, "there are no walls");
+}
+
+static void refuse_for_now(int socket)
+{
+	http_serve_refusal(socket, true, "memory is short");
 }
 
 static void leave(int socket)
@@ -114,7 +45,7 @@ TEST(is_refused_without_walls)
 	struct error err = ERROR_NULL;
 	struct test_loop loop;
 
-	expect_eq(client_of(&a, &loop, &err), -EPERM);
+	expect_eq(acted_client(&a, &loop, &err), -EPERM);
 	expect(strstr(err.text, "there are no walls"));
 	expect_eq(a.ends, 0);
 	expect_eq(loop.poll.fds.n, 0);
@@ -132,6 +63,7 @@ TEST(begins_without_a_process)
 		const char *why;
 	} rows[] = {{NULL, -EAGAIN, "Resource temporarily unavailable"},
 		    {leave, 0, "it ended with 7"},
+		    {refuse_for_now, 0, "memory is short"},
 		    {say_garbage, 0, "said what it may not"}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -140,7 +72,7 @@ TEST(begins_without_a_process)
 		static struct exchange x;
 
 		memset(&x, 0, sizeof(x));
-		expect_eq(client_of(&a, &x.loop, &err), 0);
+		expect_eq(acted_client(&a, &x.loop, &err), 0);
 		expect(a.ends == 1 && strstr(a.why, rows[i].why));
 		expect_eq(a.after_ms, HTTP_SENDER_FIRST_MS);
 		expect_eq(http_sender_starts(x.loop.client), rows[i].fault ? 0 : 1);
@@ -232,7 +164,7 @@ TEST(ends_what_breaks_the_rules)
 		struct acted a = {.script = scripts[i]};
 		static struct exchange x;
 
-		begin(&x, &a, serve_text, hello);
+		acted_begin(&x, &a, serve_text, hello);
 		exchange_run(&x);
 		if (x.outcome.result != -ECONNRESET || !strstr(a.why, "said what it may not") ||
 		    !x.outcome.sent)
@@ -243,30 +175,44 @@ TEST(ends_what_breaks_the_rules)
 	}
 }
 
-static void on_left(void *context)
+static size_t body_made;
+
+static int64_t make_body(void *context, char *to, size_t n)
 {
-	*(bool *)context = true;
+	body_made += n;
+	memset(to, 'x', n);
+	return (int64_t)n;
 }
 
-static void note_done(void *context, const struct http_response *r)
+/* Asks for more and more of a body, and reads nothing. */
+static void want_and_not_read(int socket)
 {
-	*(bool *)context = true;
+	const uint64_t n = CHANNEL_PIECE;
+	struct channel_message m;
+	struct channel c;
+
+	expect_eq(channel_init(&c, socket, 1u << 20), 0);
+	expect_eq(channel_put(&c, WIRE_HELLO, 0, STR_NULL), 0);
+	while (channel_take(&c, &m) == 0)
+		;
+	while (channel_put(&c, WIRE_WANT, m.id, wire_number(&n)) == 0)
+		;
 }
 
-/* Sends what the server never answers, and waits until it has left. */
-static uint64_t send_hanging(struct exchange *x, bool *flag)
+/* What it would make the agent keep is no more than sockets hold. */
+TEST(who_asks_reads_first)
 {
-	struct http_request q = x->request;
-	struct error err = ERROR_NULL;
-	uint64_t id;
+	static struct exchange x;
+	struct acted a = {.script = want_and_not_read};
 
-	*flag = false;
-	q.left = on_left;
-	q.done = note_done;
-	q.context = flag;
-	expect_eq(http_send(x->loop.client, &x->config, &q, &id, &err), 0);
-	expect(test_loop_until(&x->loop, flag, 60000));
-	return id;
+	acted_begin(&x, &a, serve_text, hello);
+	x.request.read = make_body;
+	x.request.read_bytes = 1u << 30;
+	exchange_run(&x);
+	expect_eq(x.outcome.result, -ECONNRESET);
+	expect(strstr(a.why, "said what it may not"));
+	expect(body_made > 0 && body_made < 16u << 20);
+	exchange_fini(&x);
 }
 
 /* One that dies takes its requests with it: they may have been carried out. Nothing is begun until
@@ -278,7 +224,7 @@ TEST(replaces_what_has_died)
 	struct acted a = {.script = NULL};
 	struct error err = ERROR_NULL;
 
-	begin(&x, &a, serve_hang, NULL);
+	acted_begin(&x, &a, serve_hang, NULL);
 	snprintf(url, sizeof(url), "http://me:hush@127.0.0.1:%u/", test_server_port(x.server));
 	x.request.url = str_of(url);
 	expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
@@ -341,7 +287,7 @@ TEST(an_answer_is_no_older_than_its_request)
 	struct acted a = {.script = say_a_long_time};
 	int64_t before = clock_mono();
 
-	begin(&x, &a, serve_text, hello);
+	acted_begin(&x, &a, serve_text, hello);
 	exchange_run(&x);
 	expect_eq(x.outcome.status, 200);
 	expect(x.outcome.elapsed_ns >= 0 && x.outcome.elapsed_ns <= clock_mono() - before);
@@ -382,7 +328,7 @@ TEST(what_was_said_before_the_end_counts)
 		struct http_request q;
 		uint64_t id;
 
-		begin(&x, &a, serve_text, hello);
+		acted_begin(&x, &a, serve_text, hello);
 		q = x.request;
 		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
 		q.context = &second;
@@ -426,7 +372,7 @@ TEST(what_was_given_before_the_greeting_was_read)
 		struct acted a = {.script = take_and_leave};
 		struct error err = ERROR_NULL;
 
-		begin(&x, &a, serve_text, hello);
+		acted_begin(&x, &a, serve_text, hello);
 		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
 		expect(test_loop_until(&x.loop, &x.outcome.done, 60000));
 		while (http_sender_starts(x.loop.client) < 2)
@@ -475,8 +421,8 @@ TEST(withdraws_and_knows_what_has_left)
 	struct http_request q;
 	uint64_t id;
 
-	begin(&x, &a, serve_hang, NULL);
-	id = send_hanging(&x, &flag);
+	acted_begin(&x, &a, serve_hang, NULL);
+	id = acted_hang(&x, &flag);
 	flag = false;
 	expect(http_withdraw(x.loop.client, id));
 	expect(!http_withdraw(x.loop.client, id));
@@ -503,9 +449,9 @@ TEST(withdraws_from_one_that_waits_for_a_cpu)
 	struct acted a = {.script = NULL};
 	bool flag;
 
-	begin(&x, &a, serve_hang, NULL);
-	send_hanging(&x, &flag);
-	x.id = send_hanging(&x, &flag);
+	acted_begin(&x, &a, serve_hang, NULL);
+	acted_hang(&x, &flag);
+	x.id = acted_hang(&x, &flag);
 	kill(a.pid, SIGSTOP);
 	expect(http_withdraw(x.loop.client, x.id - 1) && http_withdraw(x.loop.client, x.id));
 	kill(a.pid, SIGCONT);
@@ -513,58 +459,6 @@ TEST(withdraws_from_one_that_waits_for_a_cpu)
 	exchange_serve(&x, serve_text, hello);
 	exchange_run(&x);
 	expect(x.outcome.status == 200 && !a.ends);
-	exchange_fini(&x);
-}
-
-/* A process that can no longer read what it is to read is replaced before it gets another request,
- * and nobody has to wait for that. */
-TEST(replaces_what_reads_old_files)
-{
-	static struct exchange x;
-	struct acted a = {.script = NULL};
-
-	begin(&x, &a, serve_text, hello);
-	exchange_run(&x);
-	a.stale = true;
-	exchange_run(&x);
-	expect_eq(x.outcome.status, 200);
-	expect(a.starts == 2 && a.ends == 0);
-	exchange_run(&x);
-	expect_eq(a.starts, 2);
-	exchange_fini(&x);
-}
-
-static bool take_all(void *context, struct str piece)
-{
-	return true;
-}
-
-/* Not while it makes a request whose answer counts; a stream, which may last for ever, is ended for
- * it. */
-TEST(only_streams_are_ended_for_new_files)
-{
-	static struct exchange x;
-	struct acted a = {.script = NULL};
-	struct error err = ERROR_NULL;
-	uint64_t hanging, id;
-	struct http_request q;
-	bool flag;
-
-	begin(&x, &a, serve_hang, NULL);
-	q = x.request;
-	q.data = take_all;
-	q.done = note_done;
-	q.context = &flag;
-	hanging = send_hanging(&x, &flag);
-	a.stale = true;
-	expect_eq(http_send(x.loop.client, &x.config, &q, &id, &err), 0);
-	expect_eq(a.starts, 1);
-	http_cancel(x.loop.client, hanging);
-	flag = false;
-	expect_eq(http_send(x.loop.client, &x.config, &q, &id, &err), -EAGAIN);
-	expect(test_loop_until(&x.loop, &flag, 60000));
-	expect(strstr(a.why, "files that it reads were replaced"));
-	expect(a.starts == 1 && a.ends == 1);
 	exchange_fini(&x);
 }
 
@@ -591,7 +485,7 @@ TEST(sending_survives_out_of_memory)
 	static struct exchange x;
 	struct acted a = {.script = NULL};
 
-	begin(&x, &a, serve_text, hello);
+	acted_begin(&x, &a, serve_text, hello);
 	test_each_failing_allocation(send_much, &x);
 	exchange_run(&x);
 	expect_eq(x.outcome.status, 200);
