@@ -12,8 +12,10 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
@@ -221,8 +223,11 @@ static const uint32_t of_sockets[] = {
 
 #define N_OF(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The first is not for what speaks to servers. */
 static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+static const uint32_t of_internet[] = {0, IPPROTO_TCP, IPPROTO_UDP};
+
+#define SOCK_TYPES 0xfu /* what is left of a type without its flags */
 
 #define WRITING (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 
@@ -231,7 +236,7 @@ static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 	 CLONE_NEWPID | CLONE_NEWNET)
 
 struct program {
-	struct sock_filter f[2 * (N_OF(refused) + N_OF(for_sampling) + N_OF(for_others)) + 96];
+	struct sock_filter f[2 * (N_OF(refused) + N_OF(for_sampling) + N_OF(for_others)) + 112];
 	unsigned short n;
 };
 
@@ -289,15 +294,21 @@ static void refuse_commands(struct program *p, uint32_t number, const uint32_t *
 	answer(p, SECCOMP_RET_ALLOW);
 }
 
-/* Allowed with one of these as the second argument, and refused else. */
+/* Allowed with one of these as the argument, and refused else. */
+static void allow_only(struct program *p, unsigned int i, const uint32_t *values, size_t n)
+{
+	load(p, argument(i));
+	for (size_t k = 0; k < n; k++)
+		jump(p, BPF_JEQ, values[k], (uint8_t)(n - k), 0);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	answer(p, SECCOMP_RET_ALLOW);
+}
+
+/* Of a system call, by its second argument. */
 static void allow_commands(struct program *p, uint32_t number, const uint32_t *commands, size_t n)
 {
 	jump(p, BPF_JEQ, number, 0, (uint8_t)(n + 3));
-	load(p, argument(1));
-	for (size_t i = 0; i < n; i++)
-		jump(p, BPF_JEQ, commands[i], (uint8_t)(n - i), 0);
-	answer(p, SECCOMP_RET_ERRNO | EPERM);
-	answer(p, SECCOMP_RET_ALLOW);
+	allow_only(p, 1, commands, n);
 }
 
 /* Allowed where the first argument is `value`, or has its bits, and refused else. */
@@ -331,16 +342,33 @@ static void put_sending(struct program *p)
 	allow_commands(p, SYS_ioctl, of_sockets, N_OF(of_sockets));
 }
 
-/* The last of all. */
-static void put_families(struct program *p, size_t first)
+/* What a resolver and a connection of TCP take: the interfaces' addresses, TCP and UDP. */
+static void put_sockets_of_clients(struct program *p)
 {
 	jump(p, BPF_JEQ, SYS_socket, 1, 0);
 	answer(p, SECCOMP_RET_ALLOW);
 	load(p, argument(0));
-	for (size_t i = first; i < N_OF(families); i++)
-		jump(p, BPF_JEQ, families[i], (uint8_t)(N_OF(families) - i), 0);
-	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	jump(p, BPF_JEQ, AF_NETLINK, 0, 4);
+	load(p, argument(2));
+	jump(p, BPF_JEQ, NETLINK_ROUTE, 0, 1);
 	answer(p, SECCOMP_RET_ALLOW);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	jump(p, BPF_JEQ, AF_INET, 2, 0);
+	jump(p, BPF_JEQ, AF_INET6, 1, 0);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	load(p, argument(1));
+	put(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SOCK_TYPES));
+	jump(p, BPF_JEQ, SOCK_STREAM, 2, 0);
+	jump(p, BPF_JEQ, SOCK_DGRAM, 1, 0);
+	answer(p, SECCOMP_RET_ERRNO | EPERM);
+	allow_only(p, 2, of_internet, N_OF(of_internet));
+}
+
+static void put_sockets(struct program *p)
+{
+	jump(p, BPF_JEQ, SYS_socket, 1, 0);
+	answer(p, SECCOMP_RET_ALLOW);
+	allow_only(p, 0, families, N_OF(families));
 }
 
 static void make(struct program *p, enum syscalls what)
@@ -356,11 +384,14 @@ static void make(struct program *p, enum syscalls what)
 		refuse(p, refused[i], EPERM);
 	for (size_t i = 0; i < N_OF(for_sampling) && what != SYSCALLS_SAMPLING; i++)
 		refuse(p, for_sampling[i], EPERM);
-	if (what == SYSCALLS_SENDING)
+	/* The sockets are the last of all. */
+	if (what == SYSCALLS_SENDING) {
 		put_sending(p);
-	else
+		put_sockets_of_clients(p);
+	} else {
 		refuse_bits(p, SYS_clone, 0, NEW_NAMESPACES);
-	put_families(p, what == SYSCALLS_SENDING ? 1 : 0);
+		put_sockets(p);
+	}
 }
 
 int syscall_filter_install(enum syscalls what)

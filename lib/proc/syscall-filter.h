@@ -22,8 +22,9 @@ enum syscalls {
  * SYSCALLS_SENDING: also programs and processes, signals to others, their limits and turns,
  * System V's and POSIX's shared memory and queues, files to be written, made, renamed, removed or
  * marked (modes, owners, times, attributes), what drives terminals and other devices (of ioctl a
- * few questions about sockets are left), listening to others, and sockets of AF_UNIX, behind which
- * services of root's wait (a pair that stays connected can be had). What is newer than Linux 6.18
- * answers ENOSYS.
+ * few questions about sockets are left), listening to others, sockets of AF_UNIX, behind which
+ * services of root's wait (a pair that stays connected can be had), and of the others all but TCP,
+ * UDP and the questions about interfaces (NETLINK_ROUTE). What is newer than Linux 6.18 answers
+ * ENOSYS.
  * 0 or a negative errno; nothing has changed then. A call that is allowed costs some 50 ns more. */
 int syscall_filter_install(enum syscalls what);

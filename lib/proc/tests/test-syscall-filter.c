@@ -13,9 +13,11 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -351,6 +353,21 @@ static int talk_to_services(void)
 	return outcome(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
+static int list_sockets(void)
+{
+	return outcome(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+}
+
+static int talk_past_transport(void)
+{
+	return outcome(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_TCP));
+}
+
+static int talk_by_other_protocols(void)
+{
+	return outcome(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_MPTCP));
+}
+
 /* A datagram socket may be connected anew. */
 static int talk_to_services_by_a_pair(void)
 {
@@ -447,6 +464,9 @@ static const struct try by_sending[] = {
 	{"a program", run_a_program},
 	{"a signal", signal_another},
 	{"a signal to a thread", signal_a_thread_of_another},
+	{"NETLINK_SOCK_DIAG", list_sockets},
+	{"raw sockets", talk_past_transport},
+	{"MPTCP", talk_by_other_protocols},
 	{"AF_UNIX", talk_to_services},
 	{"AF_UNIX, of a pair", talk_to_services_by_a_pair},
 	{"limits of another", limit_another},
@@ -485,6 +505,27 @@ TEST(what_sends_does_nothing_else)
 	}
 }
 
+/* What clients open: one of the last kind, or negative. */
+static int have_sockets(void)
+{
+	static const struct {
+		int family, type, protocol;
+	} of_clients[] = {
+		{AF_NETLINK, SOCK_RAW, NETLINK_ROUTE},	{AF_INET6, SOCK_DGRAM, 0},
+		{AF_INET, SOCK_STREAM, 0},		{AF_INET, SOCK_DGRAM, IPPROTO_UDP},
+		{AF_INET, SOCK_STREAM, IPPROTO_TCP},
+	};
+	int fd = -1;
+
+	for (size_t i = 0; i < sizeof(of_clients) / sizeof(of_clients[0]); i++) {
+		fd = socket(of_clients[i].family, of_clients[i].type | SOCK_NONBLOCK,
+			    of_clients[i].protocol);
+		if (fd < 0 && errno == EPERM)
+			return -1;
+	}
+	return fd;
+}
+
 static int send_work(void)
 {
 	pthread_t thread;
@@ -496,13 +537,9 @@ static int send_work(void)
 		return 1;
 	if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
 		return 2;
-	for (size_t i = 0; i < 3; i++) {
-		static const int family[] = {AF_INET, AF_INET6, AF_NETLINK};
-
-		fd = socket(family[i], SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (fd < 0 && errno == EPERM)
-			return 3;
-	}
+	fd = have_sockets();
+	if (fd < 0)
+		return 3;
 	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 || ioctl(fds[0], FIONREAD, &waiting) < 0 ||
 	    ioctl(fds[0], FIONBIO, &on) < 0 || getrlimit(RLIMIT_NOFILE, &now) < 0)
 		return 5;
