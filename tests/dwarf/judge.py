@@ -4,7 +4,7 @@
 readers', over programs built here.
 
 Every form of debug information that compilers and packers make; ADDRESSES random ones over the text
-of each, at most 2,000 with SCENARIO_DEPTH=full, as ./check --full has it. Judges:
+of each, at most 1,000 with SCENARIO_DEPTH=full, as ./check --full has it. Judges:
 
   llvm-symbolizer        names, files, lines and columns of all frames. It reads no file that dwz
                          has shared, and Debian's reads
@@ -459,7 +459,7 @@ def judged(number, build, folder, count, quick):
 def main():
     count, quick = int(sys.argv[4]), "quick" in sys.argv
     if os.environ.get("SCENARIO_DEPTH") == "full":
-        count = min(count, 2000)
+        count = min(count, 1000)
     if not shutil.which("llvm-symbolizer"):
         print("1..0 # SKIP no llvm-symbolizer: install llvm")
         return

@@ -234,7 +234,7 @@ def works_on(agent, worker):
     agent.until(lambda: cpu_seconds(worker.pid) - before > 2, "work of the worker")
 
 
-@case
+@case_unsanitized
 def files_of_others():
     """Without CAP_DAC_OVERRIDE root cannot write into another user's folder: it says so and what to
     do. A folder that is open to all works, and so does a file of root's in it."""
@@ -255,7 +255,7 @@ def files_of_others():
         assert os.path.exists("theirs/w.folded") == (mode == 0o1777), mode
 
 
-@case
+@case_unsanitized
 def records_into_the_callers_folder():
     """`record` writes into a folder that is its caller's alone, over a file of the caller's."""
     need_root()
@@ -584,7 +584,7 @@ def named(stacks):
     }
 
 
-@case
+@case_unsanitized
 def each_capability_has_its_use():
     """Each of the six that is missing is named, with what follows, and that follows."""
     need_root()

@@ -48,7 +48,7 @@ def case_of_full(function):
 
 
 def case_unsanitized(function):
-    """A case that a sanitizer stands in the way of."""
+    """A case that a sanitizer stands in the way of, or has little to look at in for its time."""
     return function if SANITIZED else case(function)
 
 
