@@ -177,6 +177,16 @@ static void on_over(void *context, struct server_request *r)
 		self->looking->asker = NULL;
 }
 
+/* A picture or a form in a page of another's web site asks, with the browser's password if there is
+ * one. Browsers say so where they speak to a loopback address or by TLS; whatever else asks sends
+ * no such header. */
+static bool is_asked_by_a_site(const struct server_request *r)
+{
+	struct str from = server_request_header(r, "Sec-Fetch-Site");
+
+	return from.n && !str_is(from, "same-origin") && !str_is(from, "none");
+}
+
 /* Answered when it is done, or at once if it cannot be. */
 static void reload(struct service *self, struct server_request *r)
 {
@@ -186,6 +196,12 @@ static void reload(struct service *self, struct server_request *r)
 		server_answer_text(r, 403,
 				   "nothing is reloaded here; write reload = true into the block "
 				   "status.http, or send SIGHUP");
+		return;
+	}
+	if (is_asked_by_a_site(r)) {
+		server_answer_text(r, 403,
+				   "a page of another web site asked for this; ask by curl, or "
+				   "type the address into the browser");
 		return;
 	}
 	if (self->reloading)

@@ -179,6 +179,31 @@ def names_of_strangers():
 
 
 @case
+def reloads_for_web_sites():
+    """A picture in a stranger's page reloads nothing; who typed the address does."""
+
+    def code(site):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/-/reload", headers={"Sec-Fetch-Site": site}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            assert "web site" in error.read().decode()
+            return error.code
+
+    port = free_port()
+    text = place("127.0.0.1", port).replace("{", "{\n  reload = true", 1)
+    with Agent(write("agent.alloy", text)) as a:
+        a.until_ready(port)
+        assert code("cross-site") == code("same-site") == 403
+        assert "reloaded" not in a.text()
+        assert code("none") == code("same-origin") == 200
+        a.stop()
+
+
+@case
 def readiness_follows_delivery():
     """Not ready while nothing is delivered, with the cause; healthy, since a restart mends no
     server; ready again after."""
