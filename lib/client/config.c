@@ -8,20 +8,18 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Whether `name` was written: "block.member" or "member". */
+/* Whether `name` was written: "member", "block.member" or deeper. */
 static const struct andiron_value *given(const struct andiron_value *args, const char *name)
 {
-	const char *dot = strchr(name, '.');
-	const struct andiron_value *value, *block;
+	const struct andiron_value *value;
+	const char *dot;
 	char head[32];
 
-	if (dot) {
+	for (; args && (dot = strchr(name, '.')); name = dot + 1) {
 		snprintf(head, sizeof(head), "%.*s", (int)(dot - name), name);
-		block = value_get(args, head);
-		value = block ? value_get(block, dot + 1) : NULL;
-	} else {
-		value = value_get(args, name);
+		args = value_get(args, head);
 	}
+	value = args ? value_get(args, name) : NULL;
 	return value && !(value->flags & ANDIRON_VALUE_DEFAULTED) ? value : NULL;
 }
 
@@ -38,6 +36,16 @@ static const struct {
 	{"tls_config.cert_pem", "tls_config.cert_file", "only one of cert_pem and cert_file"},
 	{"tls_config.key_pem", "tls_config.key_file", "only one of key_pem and key_file"},
 	{"proxy_url", "proxy_from_environment", "only one of proxy_url and proxy_from_environment"},
+	{"oauth2.client_secret", "oauth2.client_secret_file",
+	 "only one of client_secret and client_secret_file"},
+	{"oauth2.tls_config.ca_pem", "oauth2.tls_config.ca_file",
+	 "only one of ca_pem and ca_file"},
+	{"oauth2.tls_config.cert_pem", "oauth2.tls_config.cert_file",
+	 "only one of cert_pem and cert_file"},
+	{"oauth2.tls_config.key_pem", "oauth2.tls_config.key_file",
+	 "only one of key_pem and key_file"},
+	{"oauth2.proxy_url", "oauth2.proxy_from_environment",
+	 "only one of proxy_url and proxy_from_environment"},
 };
 
 static const char *const auth_kinds[] = {"bearer_token", "bearer_token_file", "authorization",
@@ -69,12 +77,25 @@ static void check_auth(const struct andiron_value *args, finding_fn found, void 
 		}
 		first = first ? first : auth_kinds[i];
 	}
-	if (given(args, "oauth2"))
-		found(context, given(args, "oauth2"),
-		      "oauth2 is not supported; let something else fetch the token and name its "
-		      "file in bearer_token_file");
 }
 
+static void check_oauth2(const struct andiron_value *args, finding_fn found, void *context)
+{
+	const struct andiron_value *url = given(args, "oauth2.token_url");
+	const char *fault = url ? http_url_fault(abi_str(url->string)) : NULL;
+	char text[160];
+
+	if (!given(args, "oauth2"))
+		return;
+	if (!given(args, "oauth2.client_id") || !url)
+		found(context, given(args, "oauth2"), "oauth2 needs client_id and token_url");
+	if (!fault)
+		return;
+	snprintf(text, sizeof(text), "token_url %s", fault);
+	found(context, url, text);
+}
+
+/* Of a block, or of all arguments. */
 static void check_pairs(const struct andiron_value *args, finding_fn found, void *context)
 {
 	const struct andiron_value *cert = given(args, "tls_config.cert_pem");
@@ -104,6 +125,9 @@ static void each_finding(const struct andiron_value *args, finding_fn found, voi
 		found(context, other, text);
 	}
 	check_pairs(args, found, context);
+	check_oauth2(args, found, context);
+	if (given(args, "oauth2"))
+		check_pairs(given(args, "oauth2"), found, context);
 }
 
 struct reporter {
@@ -207,6 +231,50 @@ static bool copy_tls(struct arena *arena, const struct andiron_value *tls, struc
 	       copy(arena, tls, "min_version", &c->min_version);
 }
 
+/* Parameters in which the server is asked for more than the grant. */
+static bool make_form(struct arena *arena, const struct andiron_value *block, struct str *ret)
+{
+	const struct andiron_value *scopes = value_get(block, "scopes");
+	const struct andiron_value *more = value_get(block, "endpoint_params");
+	struct buf b = BUF_NULL;
+
+	for (size_t i = 0; scopes && i < scopes->n_items; i++) {
+		buf_str_append(&b, i ? STR("%20") : STR("&scope="));
+		buf_percent_append(&b, abi_str(scopes->items[i].string), "");
+	}
+	for (size_t i = 0; more && i < more->n_items; i++) {
+		buf_putc(&b, '&');
+		buf_percent_append(&b, abi_str(more->keys[i]), "");
+		buf_putc(&b, '=');
+		buf_percent_append(&b, abi_str(more->items[i].string), "");
+	}
+	*ret = b.failed ? STR_NULL : arena_str(arena, b.n ? buf_str(&b) : STR(""));
+	buf_free(&b);
+	return ret->p;
+}
+
+static bool copy_oauth2(struct arena *arena, const struct andiron_value *block,
+			struct http_config *c)
+{
+	struct http_oauth2 *o = block ? arena_array(arena, struct http_oauth2, 1) : NULL;
+
+	if (!block || !o)
+		return !block;
+	c->oauth2 = o;
+	o->server.proxy_from_environment = value_bool(block, "proxy_from_environment", false);
+	o->server.enable_http2 = true;
+	return copy(arena, block, "token_url", &o->token_url) &&
+	       copy(arena, block, "client_id", &o->client_id) &&
+	       copy(arena, block, "client_secret", &o->client_secret) &&
+	       copy(arena, block, "client_secret_file", &o->client_secret_file) &&
+	       copy(arena, block, "proxy_url", &o->server.proxy_url) &&
+	       copy(arena, block, "no_proxy", &o->server.no_proxy) &&
+	       client_headers(arena, value_get(block, "proxy_connect_header"),
+			      &o->server.proxy_headers, &o->server.n_proxy_headers) == 0 &&
+	       copy_tls(arena, value_get(block, "tls_config"), &o->server) &&
+	       make_form(arena, block, &o->form);
+}
+
 int client_config_init(struct client_config *ret, const struct andiron_value *args,
 		       struct error *err)
 {
@@ -220,6 +288,7 @@ int client_config_init(struct client_config *ret, const struct andiron_value *ar
 	c.http.follow_redirects = value_bool(args, "follow_redirects", true);
 	c.http.enable_http2 = value_bool(args, "enable_http2", true);
 	if (copy_auth(&c.arena, args, &c.http) &&
+	    copy_oauth2(&c.arena, value_get(args, "oauth2"), &c.http) &&
 	    copy_tls(&c.arena, value_get(args, "tls_config"), &c.http) &&
 	    copy(&c.arena, args, "proxy_url", &c.http.proxy_url) &&
 	    copy(&c.arena, args, "no_proxy", &c.http.no_proxy) &&

@@ -36,14 +36,13 @@ static const struct andiron_option tls_config[] = {
 };
 const struct andiron_options client_options_tls_config = ANDIRON_OPTIONS(tls_config);
 
-/* Known so that the refusal can name the block and not its first attribute. */
 static const struct andiron_option oauth2[] = {
 	OPTION(STRING, "client_id", NULL, "Client id."),
 	OPTION(SECRET, "client_secret", NULL, "Client secret."),
 	OPTION(STRING, "client_secret_file", NULL, "File with the secret."),
-	OPTION(STRING, "token_url", NULL, "Where tokens are fetched."),
+	OPTION(STRING, "token_url", NULL, "Where tokens are fetched: an http or https URL."),
 	OPTION(STRINGS, "scopes", NULL, "Scopes to ask for."),
-	OPTION(MAP, "endpoint_params", NULL, "Parameters of the URL."),
+	OPTION(MAP, "endpoint_params", NULL, "Further parameters of the request for a token."),
 	OPTION(STRING, "proxy_url", NULL, "Proxy to fetch tokens through."),
 	OPTION(STRING, "no_proxy", NULL, "Hosts reached without it."),
 	OPTION(BOOL, "proxy_from_environment", NULL,

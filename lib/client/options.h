@@ -43,8 +43,7 @@ extern const struct andiron_options client_options_tls_config;
 	       "Authenticate with user name and password.",                                        \
 	       .block = &client_options_basic_auth),                                               \
 	OPTION(BLOCK, "oauth2", NULL,                                                              \
-	       "Refused: a token must be fetched by other means and named by "                     \
-	       "bearer_token_file.",                                                               \
+	       "Authenticate with a token that is fetched by OAuth2's client credentials.",        \
 	       .block = &client_options_oauth2),                                                   \
 	OPTION(BLOCK, "tls_config", NULL,                                                          \
 	       "Whom to trust, and with what certificate to answer.",                              \
@@ -52,8 +51,8 @@ extern const struct andiron_options client_options_tls_config;
 /* clang-format on */
 
 /* Reports what is wrong with the rows above in `args`: more than one kind of authentication, both a
- * text and a file of one thing, no_proxy without proxy_url, oauth2. For `validate`; no side
- * effects. */
+ * text and a file of one thing, no_proxy without proxy_url, oauth2 without a server. For
+ * `validate`; no side effects. */
 void client_check(const struct andiron_host *host, const struct andiron_value *args,
 		  struct andiron_report *report);
 

@@ -51,6 +51,10 @@ static int explain_own(const struct transfer *t, char *out, size_t n)
 {
 	char time[32];
 
+	if (t->refusal) {
+		snprintf(out, n, "%s", t->refusal);
+		return t->failure;
+	}
 	if (t->unreadable) {
 		snprintf(out, n, "what was to be sent to %s cannot be read: %s", t->peer,
 			 strerror(-t->failure));

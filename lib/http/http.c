@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client in this process: one curl multi handle driven through its socket interface.
  *
- * Invariants: a transfer is in the list exactly while its handle is in the multi handle. `done` is
- * called only from `reap`, when curl is not on the stack; so it may send and cancel. A transfer
- * that is cancelled inside curl, by a `data` callback, is marked, and reaped when curl has
+ * Invariants: a transfer is in the list exactly while its handle is in the multi handle, or held.
+ * `done` is called only from `reap`, when curl is not on the stack; so it may send and cancel. A
+ * transfer that is cancelled inside curl, by a `data` callback, is marked, and reaped when curl has
  * returned.
  *
  * Looking at each transfer after each event would cost the square of their number. So this is done
  * only while some need it (`attended`): those that may stall, report that they have left, or were
  * cancelled inside curl.
+ *
+ * A transfer that is held waits for a token of OAuth2, in the list and not in the multi handle. The
+ * request for the token is one like any other.
  *
  * Each client holds one count of libcurl's global state, which has a lock of its own. */
 #include "http/http.h"
@@ -16,6 +19,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "http/client.h"
+#include "http/oauth2.h"
 #include "http/transfer.h"
 
 #include <errno.h>
@@ -24,12 +28,28 @@
 #error "libcurl 7.87 or later is needed: CURLOPT_QUICK_EXIT, thread-safe global init"
 #endif
 
+/* One that is refused in one style is asked for in the other, whose request is made with the first:
+ * the configuration is there only then. */
+struct token {
+	struct token *next;
+	struct local *client;
+	unsigned char identity[SHA256_BYTES];
+	struct str peer;
+	struct buf header; /* empty: there is none yet */
+	int64_t until_ns;
+	bool asked;
+	struct transfer *other;
+};
+
+#define MAX_TOKENS 64
+
 struct local {
 	struct http_client base; /* first: a client is one of these */
 	struct http_loop loop;
 	CURLM *multi;
 	struct transfer *transfers;
 	size_t n_attended;
+	struct token *tokens;
 	uint64_t last_id;
 	int64_t curl_deadline; /* CLOCK_MONOTONIC ns, INT64_MAX: curl wants no timer */
 	int64_t armed;         /* what the loop's timer stands at; INT64_MAX: off */
@@ -101,6 +121,8 @@ static void attend(struct local *client, struct transfer *t)
 static void finish(struct local *client, struct transfer *t, CURLcode code)
 {
 	detach(client, t);
+	if (t->token && !t->held && transfer_status(t) == 401)
+		t->token->until_ns = 0;
 	if (!t->cancelled)
 		transfer_finish(t, code);
 	transfer_free(t);
@@ -170,28 +192,22 @@ static void local_timeout(struct http_client *base)
 	drive(client, CURL_SOCKET_TIMEOUT, 0);
 }
 
-static int local_send(struct http_client *base, const struct http_config *config,
-		      const struct http_request *request, uint64_t *ret_id, struct error *err)
-{
-	struct local *client = (struct local *)base;
-	struct transfer *t;
-	CURLMcode code;
-	bool nested = client->in_curl;
-	int rc;
+/* --- Transfers that begin, and tokens --- */
 
-	if (nested)
-		return error_set(err, -EDEADLK, "http_send was called from a data callback");
-	rc = transfer_new(config, request, &t, err);
-	if (rc)
-		return rc;
+static int begin(struct local *client, struct transfer *t, struct error *err)
+{
+	CURLMcode code;
+
 	client->in_curl = true;
 	code = curl_multi_add_handle(client->multi, t->easy);
 	client->in_curl = false;
-	if (code != CURLM_OK) {
-		transfer_free(t);
-		return error_set(err, -ENOMEM, "cannot begin a request: %s",
-				 curl_multi_strerror(code));
-	}
+	return code == CURLM_OK ? 0
+				: error_set(err, -ENOMEM, "cannot begin a request: %s",
+					    curl_multi_strerror(code));
+}
+
+static void enlist(struct local *client, struct transfer *t)
+{
 	t->id = ++client->last_id;
 	check(t->id != 0);
 	t->next = client->transfers;
@@ -201,6 +217,194 @@ static int local_send(struct http_client *base, const struct http_config *config
 	client->transfers = t;
 	if (t->stall_ns || t->left)
 		attend(client, t);
+}
+
+static struct transfer *first_held(const struct local *client, const struct token *token)
+{
+	struct transfer *t = client->transfers;
+
+	while (t && !(t->held && t->token == token))
+		t = t->next;
+	return t;
+}
+
+/* Those that wait for the token go on, or end for the reason. */
+static void release(struct local *client, const struct token *token, int code, const char *why)
+{
+	struct error err = ERROR_NULL;
+	struct transfer *t;
+
+	while ((t = first_held(client, token))) {
+		int r = code;
+
+		t->held = false;
+		if (r == 0)
+			r = transfer_authorize(t, buf_str(&token->header), &err);
+		if (r == 0)
+			r = begin(client, t, &err);
+		if (r == 0)
+			continue;
+		t->failure = r;
+		t->refusal = code ? why : err.text;
+		finish(client, t, CURLE_ABORTED_BY_CALLBACK);
+	}
+}
+
+static void on_token(void *context, const struct http_response *answer)
+{
+	struct token *token = context;
+	struct local *client = token->client;
+	struct transfer *other = token->other;
+	struct error err = ERROR_NULL;
+	int64_t serves_ns = 0, now = clock_mono();
+	int r;
+
+	token->other = NULL;
+	if (other && oauth2_refuses_style(answer) && begin(client, other, &err) == 0) {
+		enlist(client, other);
+		return;
+	}
+	transfer_free(other);
+	token->asked = false;
+	r = oauth2_answer(answer, token->peer, &token->header, &serves_ns, &err);
+	token->until_ns = r ? 0 : serves_ns == INT64_MAX ? INT64_MAX : now + serves_ns;
+	release(client, token, r, err.text);
+}
+
+static int make_question(struct token *token, const struct http_oauth2 *o, enum oauth2_style style,
+			 struct transfer **ret, struct error *err)
+{
+	struct oauth2_question q;
+	int r = oauth2_question_init(&q, o, style, err);
+
+	q.request.done = on_token;
+	q.request.context = token;
+	if (r == 0)
+		r = transfer_new(&o->server, &q.request, ret, err);
+	oauth2_question_fini(&q);
+	return r;
+}
+
+static int ask(struct local *client, struct token *token, const struct http_oauth2 *o,
+	       struct error *err)
+{
+	struct transfer *first = NULL;
+	int r = make_question(token, o, OAUTH2_IN_HEADER, &first, err);
+
+	if (r == 0)
+		r = make_question(token, o, OAUTH2_IN_FORM, &token->other, err);
+	if (r == 0)
+		r = begin(client, first, err);
+	if (r < 0) {
+		transfer_free(first);
+		transfer_free(token->other);
+		token->other = NULL;
+		return r;
+	}
+	enlist(client, first);
+	token->asked = true;
+	return 0;
+}
+
+static void token_free(struct token *token)
+{
+	if (!token)
+		return;
+	transfer_free(token->other);
+	buf_free(&token->header);
+	free((char *)(uintptr_t)token->peer.p);
+	free(token);
+}
+
+static bool is_used(const struct local *client, const struct token *token)
+{
+	const struct transfer *t = client->transfers;
+
+	while (t && t->token != token)
+		t = t->next;
+	return t || token->asked;
+}
+
+/* Forgets the oldest that nobody uses, where there are many: renewed secrets leave them behind. */
+static void make_room(struct local *client)
+{
+	struct token **oldest = NULL;
+	size_t n = 0;
+
+	for (struct token **at = &client->tokens; *at; at = &(*at)->next, n++)
+		if (!is_used(client, *at))
+			oldest = at;
+	if (n >= MAX_TOKENS && oldest) {
+		struct token *token = *oldest;
+
+		*oldest = token->next;
+		token_free(token);
+	}
+}
+
+static struct token *token_of(struct local *client, const struct http_oauth2 *o)
+{
+	unsigned char identity[SHA256_BYTES];
+	struct token *token = client->tokens;
+	char *peer;
+
+	oauth2_identity(o, identity);
+	while (token && memcmp(token->identity, identity, sizeof(identity)) != 0)
+		token = token->next;
+	if (token)
+		return token;
+	make_room(client);
+	token = calloc(1, sizeof(*token));
+	peer = token ? str_dup(http_host(o->token_url)) : NULL;
+	if (!peer) {
+		free(token);
+		return NULL;
+	}
+	memcpy(token->identity, identity, sizeof(identity));
+	token->peer = str_of(peer);
+	token->client = client;
+	token->next = client->tokens;
+	client->tokens = token;
+	return token;
+}
+
+/* Gives the transfer its token, or has it wait for one. */
+static int authorize(struct local *client, struct transfer *t, const struct http_oauth2 *o,
+		     struct error *err)
+{
+	struct token *token = token_of(client, o);
+
+	if (!token)
+		return -ENOMEM;
+	t->token = token;
+	if (!token->asked && token->until_ns > clock_mono())
+		return transfer_authorize(t, buf_str(&token->header), err);
+	t->held = true;
+	return token->asked ? 0 : ask(client, token, o, err);
+}
+
+static int local_send(struct http_client *base, const struct http_config *config,
+		      const struct http_request *request, uint64_t *ret_id, struct error *err)
+{
+	struct local *client = (struct local *)base;
+	struct transfer *t;
+	bool nested = client->in_curl;
+	int rc;
+
+	if (nested)
+		return error_set(err, -EDEADLK, "http_send was called from a data callback");
+	rc = transfer_new(config, request, &t, err);
+	if (rc)
+		return rc;
+	if (config->oauth2)
+		rc = authorize(client, t, config->oauth2, err);
+	if (rc == 0 && !t->held)
+		rc = begin(client, t, err);
+	if (rc) {
+		transfer_free(t);
+		return rc;
+	}
+	enlist(client, t);
 	arm(client);
 	*ret_id = t->id;
 	return 0;
@@ -256,6 +460,12 @@ static void local_free(struct http_client *base)
 
 		detach(client, t);
 		transfer_free(t);
+	}
+	while (client->tokens) {
+		struct token *token = client->tokens;
+
+		client->tokens = token->next;
+		token_free(token);
 	}
 	curl_multi_cleanup(client->multi);
 	if (client->armed != INT64_MAX)

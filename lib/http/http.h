@@ -37,6 +37,8 @@ struct http_header {
 	struct str name, value;
 };
 
+struct http_oauth2;
+
 struct http_config {
 	struct str bearer_token, bearer_token_file;
 	struct str basic_username, basic_password, basic_password_file;
@@ -50,6 +52,15 @@ struct http_config {
 	size_t n_headers;
 	const struct http_header *proxy_headers; /* for the proxy alone, when a tunnel is opened */
 	size_t n_proxy_headers;
+	const struct http_oauth2 *oauth2; /* NULL: none */
+};
+
+/* A token by OAuth2's client credentials grant: fetched before the first request that needs it, and
+ * kept by the client until it expires or a server answers 401 to it. Requests wait meanwhile. */
+struct http_oauth2 {
+	struct http_config server; /* how token_url is reached; no authentication, no headers */
+	struct str token_url, client_id, client_secret, client_secret_file;
+	struct str form; /* what is asked for beside the grant: "&name=value…", percent-encoded */
 };
 
 #define HTTP_WANTED 4 /* headers that a request may ask for */
@@ -129,6 +140,7 @@ bool http_withdraw(struct http_client *client, uint64_t id);
 /* Why a server's URL cannot be asked, in words that follow it ("names no host"), or NULL. A request
  * says the same, but only when it is made. O(bytes). */
 const char *http_url_fault(struct str url);
+bool http_is_https(struct str url);
 /* User, host and port of a URL; what stands behind "://", for any text. */
 struct str http_authority(struct str url);
 /* The same without the user: whom a message names. */

@@ -17,9 +17,8 @@
 
 static bool succeeded(const struct transfer *t)
 {
-	long status = 0;
+	int status = transfer_status(t);
 
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 	return status >= 200 && status <= 299;
 }
 
@@ -316,6 +315,16 @@ int transfer_new(const struct http_config *config, const struct http_request *re
 	return 0;
 }
 
+int transfer_authorize(struct transfer *t, struct str value, struct error *err)
+{
+	int rc = config_header(&t->headers, STR("Authorization"), value, err);
+
+	if (rc == 0 && curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK)
+		rc = -ENOMEM;
+	t->moved_ns = clock_mono();
+	return rc;
+}
+
 void transfer_free(struct transfer *t)
 {
 	if (!t)
@@ -380,15 +389,23 @@ static struct str find_header(CURL *easy, const char *name)
 	return str_of(header->value);
 }
 
+int transfer_status(const struct transfer *t)
+{
+	long status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return (int)status;
+}
+
 bool transfer_was_sent(const struct transfer *t)
 {
 	curl_off_t uploaded = 0;
-	long headers = 0, status = 0;
+	long headers = 0;
 
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &headers);
 	curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-	return status >= 200 || (headers > 0 && uploaded >= (curl_off_t)t->request_bytes);
+	return transfer_status(t) >= 200 ||
+	       (headers > 0 && uploaded >= (curl_off_t)t->request_bytes);
 }
 
 void transfer_tell_left(struct transfer *t)
@@ -405,15 +422,13 @@ void transfer_finish(struct transfer *t, CURLcode code)
 	char text[CURL_ERROR_SIZE + 256] = "";
 	struct http_response response = {.error = text, .retry_after_ms = -1};
 	char *type = NULL;
-	long status = 0;
 
 	response.elapsed_ns = clock_mono() - t->started_ns;
 	check(!t->cancelled);
 	response.sent = transfer_was_sent(t);
 	if (code == CURLE_OK) {
-		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 		curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-		response.status = (int)status;
+		response.status = transfer_status(t);
 		response.body = buf_str(&t->body);
 		response.content_type = str_of(type);
 		response.retry_after_ms = retry_after(t->easy);

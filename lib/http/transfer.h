@@ -12,8 +12,13 @@
 #define TRANSFER_MAX_HEADERS (256u << 10)
 #define TRANSFER_MAX_BODY    (1u << 20) /* where the request sets none */
 
+struct token;
+
 struct transfer {
 	struct transfer *next, **link; /* in the client's list */
+	struct token *token;           /* http.c: of OAuth2, that it has or waits for; or NULL */
+	bool held;                     /* it waits for one: it is not with libcurl */
+	const char *refusal;           /* why it got none; `failure` says it, too */
 	uint64_t id;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -53,6 +58,12 @@ void transfer_free(struct transfer *t);
 int64_t transfer_deadline(const struct transfer *t);
 /* Whether the deadline has really passed; notes what was uploaded meanwhile. */
 bool transfer_stalled(struct transfer *t, int64_t now_ns);
+
+/* Adds the header Authorization: 0 or a negative errno with a text. */
+int transfer_authorize(struct transfer *t, struct str value, struct error *err);
+
+/* Of the answer so far; 0: none. */
+int transfer_status(const struct transfer *t);
 
 /* Whether the last byte of the request has left. An answer proves it. */
 bool transfer_was_sent(const struct transfer *t);

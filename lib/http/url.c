@@ -23,6 +23,11 @@ struct str http_host(struct str url)
 	return at < authority.n ? str_skip(authority, at + 1) : authority;
 }
 
+bool http_is_https(struct str url)
+{
+	return url.n > 6 && strncasecmp(url.p, "https:", 6) == 0;
+}
+
 const char *http_url_fault(struct str url)
 {
 	struct str host = http_host(url);

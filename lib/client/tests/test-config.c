@@ -79,6 +79,12 @@ static void on_report(struct andiron_report *report, uint32_t severity,
 	++*(int *)(void *)report;
 }
 
+static const struct andiron_str oauth2_keys[] = {KEY("client_id"), KEY("token_url"),
+						 KEY("client_secret")};
+static const struct andiron_value oauth2_values[] = {TEXT("me"), TEXT("http://b/token"),
+						     TEXT("secret")};
+static const struct andiron_value oauth2_wrong[] = {TEXT("me"), TEXT("b/token"), TEXT("secret")};
+
 /* validate reports what creation refuses, and nothing else. */
 TEST(validate_and_creation_agree)
 {
@@ -96,6 +102,8 @@ TEST(validate_and_creation_agree)
 		 2,
 		 1},
 		{{KEY("oauth2")}, {{.kind = ANDIRON_VALUE_MAP}}, 1, 1},
+		{{KEY("oauth2")}, {MAP(oauth2_keys, oauth2_values)}, 1, 0},
+		{{KEY("oauth2")}, {MAP(oauth2_keys, oauth2_wrong)}, 1, 1},
 		{{KEY("oauth2"), KEY("authorization")},
 		 {{.kind = ANDIRON_VALUE_MAP}, {.kind = ANDIRON_VALUE_MAP}},
 		 2,
@@ -122,6 +130,46 @@ TEST(validate_and_creation_agree)
 		if (rc == 0)
 			client_config_fini(&c);
 	}
+}
+
+static int init_oauth2(void *context)
+{
+	static const struct andiron_value scope[] = {TEXT("a b"), TEXT("c")};
+	static const struct andiron_str param_keys[] = {KEY("audience")};
+	static const struct andiron_value params[] = {TEXT("x&y")};
+	static const struct andiron_str keys[] = {KEY("client_id"),	   KEY("token_url"),
+						  KEY("client_secret"),	   KEY("scopes"),
+						  KEY("endpoint_params"),  KEY("tls_config")};
+	const struct andiron_value values[] = {
+		TEXT("me"),
+		TEXT("https://b/token"),
+		TEXT("secret"),
+		{.kind = ANDIRON_VALUE_LIST, .items = scope, .n_items = 2},
+		MAP(param_keys, params),
+		MAP(ca_key, ca_value),
+	};
+	static const struct andiron_str key[] = {KEY("oauth2")};
+	const struct andiron_value block = MAP(keys, values);
+	const struct andiron_value args = {
+		.kind = ANDIRON_VALUE_MAP, .keys = key, .items = &block, .n_items = 1};
+	struct error err = ERROR_NULL;
+	struct client_config c;
+	int r = client_config_init(&c, &args, &err);
+
+	if (r < 0)
+		return r;
+	expect_str(c.http.oauth2->token_url, "https://b/token");
+	expect_str(c.http.oauth2->client_id, "me");
+	expect_str(c.http.oauth2->client_secret, "secret");
+	expect_str(c.http.oauth2->form, "&scope=a%20b%20c&audience=x%26y");
+	expect(c.http.oauth2->server.ca_file.p && !c.http.ca_file.p);
+	client_config_fini(&c);
+	return 0;
+}
+
+TEST(a_token_server_has_a_config_of_its_own)
+{
+	test_each_failing_allocation(init_oauth2, NULL);
 }
 
 /* A certificate without its key is an error wherever each of them stands. */

@@ -51,18 +51,38 @@ static int pem(struct readable *r, size_t at, struct str *text, struct str *path
 	return 0;
 }
 
+/* Into the texts from `at` on. */
+static int pems(struct readable *r, size_t at, struct http_config *c, bool tls, struct error *err)
+{
+	int rc = pem(r, at, &c->ca_pem, &c->ca_file, tls, err);
+
+	if (rc == 0)
+		rc = pem(r, at + 1, &c->cert_pem, &c->cert_file, tls, err);
+	return rc ? rc : pem(r, at + 2, &c->key_pem, &c->key_file, tls, err);
+}
+
+static int of_token(struct readable *r, const struct http_oauth2 *oauth2, struct error *err)
+{
+	struct http_oauth2 *o = &r->oauth2;
+	int rc;
+
+	*o = *oauth2;
+	r->config.oauth2 = o;
+	rc = config_secret(o->client_secret, o->client_secret_file, &r->texts[4], &o->client_secret,
+			   err);
+	o->client_secret_file = STR_NULL;
+	return rc ? rc : pems(r, 5, &o->server, http_is_https(o->token_url), err);
+}
+
 int readable_init(struct readable *r, const struct http_config *config, bool tls, struct error *err)
 {
-	struct http_config *c = &r->config;
 	int rc;
 
 	*r = (struct readable){.config = *config};
-	rc = secrets(r, c, err);
+	rc = secrets(r, &r->config, err);
 	if (rc == 0)
-		rc = pem(r, 1, &c->ca_pem, &c->ca_file, tls, err);
-	if (rc == 0)
-		rc = pem(r, 2, &c->cert_pem, &c->cert_file, tls, err);
-	return rc ? rc : pem(r, 3, &c->key_pem, &c->key_file, tls, err);
+		rc = pems(r, 1, &r->config, tls, err);
+	return rc || !config->oauth2 ? rc : of_token(r, config->oauth2, err);
 }
 
 void readable_fini(struct readable *r)

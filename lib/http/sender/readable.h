@@ -5,10 +5,11 @@
 #include "base/buf.h"
 #include "http/http.h"
 
-#define READABLE_TEXTS 4
+#define READABLE_TEXTS 8 /* four of the server, four of its token's */
 
 struct readable {
 	struct http_config config; /* names no file that could be read */
+	struct http_oauth2 oauth2; /* config's, where it has one */
 	struct buf texts[READABLE_TEXTS];
 };
 

@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #define MAX_ASIDE   (16u << 20) /* while a request is withdrawn */
 #define WITHDRAW_MS 1000
@@ -228,11 +227,6 @@ static int put_request(struct sender *a, uint64_t id, const struct http_config *
 	return 0;
 }
 
-static bool is_https(struct str url)
-{
-	return url.n > 6 && strncasecmp(url.p, "https:", 6) == 0;
-}
-
 static int refuse(const struct sender *a, const struct http_config *config, struct error *err)
 {
 	if (config->unix_socket.p)
@@ -269,7 +263,7 @@ static int sender_send(struct http_client *base, const struct http_config *confi
 	w->request = *request;
 	w->id = a->last_id + 1;
 	w->peer = str_dup(http_host(request->url));
-	r = readable_init(&files, config, is_https(request->url), err);
+	r = readable_init(&files, config, http_is_https(request->url), err);
 	if (r == 0)
 		r = w->peer ? put_request(a, w->id, &files.config, request) : -ENOMEM;
 	readable_fini(&files);

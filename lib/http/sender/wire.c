@@ -79,6 +79,7 @@ static uint64_t calls_of(const struct http_request *q)
 }
 
 #define CONFIG_TEXTS 16
+#define OAUTH2_TEXTS 4
 
 /* In the order in which they cross. */
 static void config_texts(struct http_config *c, struct str *texts[CONFIG_TEXTS])
@@ -105,7 +106,15 @@ static void config_texts(struct http_config *c, struct str *texts[CONFIG_TEXTS])
 	memcpy(texts, all, sizeof(all));
 }
 
-void wire_put_request(struct buf *b, const struct http_config *config, const struct http_request *q)
+static void oauth2_texts(struct http_oauth2 *o, struct str *texts[OAUTH2_TEXTS])
+{
+	texts[0] = &o->token_url;
+	texts[1] = &o->client_id;
+	texts[2] = &o->client_secret;
+	texts[3] = &o->form;
+}
+
+static void put_config(struct buf *b, const struct http_config *config)
 {
 	struct http_config c = *config;
 	struct str *texts[CONFIG_TEXTS];
@@ -116,6 +125,27 @@ void wire_put_request(struct buf *b, const struct http_config *config, const str
 		put_text(b, *texts[i]);
 	put_headers(b, config->headers, config->n_headers);
 	put_headers(b, config->proxy_headers, config->n_proxy_headers);
+}
+
+static void put_oauth2(struct buf *b, const struct http_oauth2 *oauth2)
+{
+	struct http_oauth2 o;
+	struct str *texts[OAUTH2_TEXTS];
+
+	put(b, oauth2 != NULL);
+	if (!oauth2)
+		return;
+	o = *oauth2;
+	oauth2_texts(&o, texts);
+	put_config(b, &o.server);
+	for (size_t i = 0; i < OAUTH2_TEXTS; i++)
+		put_text(b, *texts[i]);
+}
+
+void wire_put_request(struct buf *b, const struct http_config *config, const struct http_request *q)
+{
+	put_config(b, config);
+	put_oauth2(b, config->oauth2);
 	put(b, request_flags(q));
 	put(b, calls_of(q));
 	put(b, q->read ? q->read_bytes : q->body.n);
@@ -253,6 +283,26 @@ static void get_config(struct reader *r, struct http_config *c)
 	get_headers(r, &c->proxy_headers, &c->n_proxy_headers);
 }
 
+static const struct http_oauth2 *get_oauth2(struct reader *r)
+{
+	struct str *texts[OAUTH2_TEXTS];
+	struct http_oauth2 *o;
+
+	if (!get_below(r, 2))
+		return NULL;
+	o = arena_array(r->arena, struct http_oauth2, 1);
+	if (!o) {
+		r->error = -ENOMEM;
+		return NULL;
+	}
+	*o = (struct http_oauth2){.server = {.follow_redirects = false}};
+	get_config(r, &o->server);
+	oauth2_texts(o, texts);
+	for (size_t i = 0; i < OAUTH2_TEXTS; i++)
+		*texts[i] = get_text(r);
+	return o;
+}
+
 static void get_fields(struct reader *r, struct wire_request *ret)
 {
 	struct http_request *q = &ret->request;
@@ -285,6 +335,7 @@ int wire_get_request(struct str message, struct wire_request *ret)
 	if (!r.rest.p)
 		return -ENOMEM;
 	get_config(&r, &q.config);
+	q.config.oauth2 = get_oauth2(&r);
 	get_fields(&r, &q);
 	if (r.error == 0 && (r.rest.n || !q.request.method || !q.request.url.p))
 		r.error = -EBADMSG;
