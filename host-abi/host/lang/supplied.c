@@ -203,7 +203,6 @@ int supplied_set(struct supplied *s, const char *id, const char *export_name,
 {
 	struct kept *fresh = is_value(value) ? kept_new(value) : NULL, *last;
 	struct entry *e = fresh ? find_or_add(s, id, export_name) : NULL;
-	int r = 1;
 
 	if (!e) {
 		kept_free(&fresh);
@@ -211,14 +210,8 @@ int supplied_set(struct supplied *s, const char *id, const char *export_name,
 	}
 	last = e->fresh ?: e->tried ?: e->refused ?: e->taken;
 	if (last && same(&fresh->value, &last->value)) {
-		r = last == e->refused ? -EPERM : 0;
-	} else if (last == e->refused && e->taken && same(&fresh->value, &e->taken->value)) {
-		kept_free(&e->refused);
-		r = 0;
-	}
-	if (r != 1) {
 		kept_free(&fresh);
-		return r;
+		return last == e->refused ? -EPERM : 0;
 	}
 	kept_move(&e->fresh, &fresh);
 	kept_free(&e->refused);

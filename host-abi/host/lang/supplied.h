@@ -24,8 +24,10 @@ struct plan;
 struct supplied *supplied_new(void);
 void supplied_free(struct supplied *s);
 
-/* 1 if it is another value than before, and so new; 0 if it is the same; -EPERM if it is the same
- * and was refused; -EINVAL for what is no value (andiron/values.h), -ENOMEM. O(values + bytes). */
+/* 1 if it is another value than the last, and so new (also the one that was taken, after one that
+ * was refused: so that it is said that all is well again); 0 if it is the same; -EPERM if it is the
+ * same and was refused; -EINVAL for what is no value (andiron/values.h), -ENOMEM.
+ * O(values + bytes). */
 int supplied_set(struct supplied *s, const char *id, const char *export_name,
 		 const struct andiron_value *value);
 
