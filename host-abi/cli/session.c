@@ -165,7 +165,7 @@ bool session_samples(const struct plan *plan)
 		if (samples(node->registered))
 			return true;
 	vec_each (&plan->waiting, node)
-		if (samples(node->registered))
+		if (node->registered && samples(node->registered))
 			return true;
 	return false;
 }
@@ -178,7 +178,8 @@ int session_load(struct session *s, struct plan *plan, struct error *err)
 		if (!*s->sampler && strcmp(node->registered->component->name, SAMPLER) == 0)
 			snprintf(s->sampler, sizeof(s->sampler), "%s", node->id);
 	vec_each (&plan->waiting, node)
-		if (!*s->sampler && strcmp(node->registered->component->name, SAMPLER) == 0)
+		if (!*s->sampler && node->registered &&
+		    strcmp(node->registered->component->name, SAMPLER) == 0)
 			snprintf(s->sampler, sizeof(s->sampler), "%s", node->id);
 	return host_load(s->host, plan, err);
 }

@@ -43,16 +43,17 @@ struct plan_literal {
 	const struct andiron_value *targets;
 };
 
-/* A file whose content is in the plan. */
+/* A file whose content is in the plan, or a folder of modules. */
 struct plan_file {
 	const char *path;
-	uint64_t hash; /* file_content_hash, when it was read */
+	uint64_t hash; /* file_content_hash, when it was read or before */
 };
 
 /* A component that is not made yet: it names a value of `waits_for` that was not supplied, or
  * another component that does. */
 struct plan_waiting {
 	const char *id, *waits_for;
+	/* NULL: a custom component whose module was not fetched yet; it may become any. */
 	const struct registered_component *registered;
 };
 
@@ -64,7 +65,11 @@ struct plan {
 	VEC(struct plan_edge) edges;
 	VEC(struct plan_literal) literals;
 	VEC(struct plan_file) files;
+	int64_t poll_ns; /* they are to be looked at so often, as one asks for it; or 0 */
 	VEC(struct plan_waiting) waiting;
+	/* Set where a module is not fetched yet: it may bring each component of the registry, all
+	 * of which are loaded. */
+	const struct registry *may_bring;
 	/* What the block `logging` says, as words of host/report/log.h; NULL: nothing. */
 	const char *log_level, *log_format;
 };

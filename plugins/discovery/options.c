@@ -33,16 +33,24 @@ const struct andiron_options http_options = ANDIRON_OPTIONS(of_http);
 static const struct andiron_option client[] = {CLIENT_OPTIONS};
 static const struct andiron_options client_table = ANDIRON_OPTIONS(client);
 
+#define REQUEST(what)                                                                              \
+	OPTION(STRING, "url", NULL, "Whose answer is the " what ".",                               \
+	       .flags = ANDIRON_OPTION_REQUIRED),                                                  \
+		OPTION(STRING, "method", "\"GET\"", "Method of the request."),                     \
+		OPTION(SECRETS, "headers", NULL, "Headers to send with the request."),             \
+		OPTION(STRING, "body", NULL, "Body of the request."),                              \
+		CLIENT_POLL_OPTIONS("\"1m\"", "\"10s\""),                                          \
+		OPTION(BLOCK, "client", NULL, "How the server is reached.",                        \
+		       .block = &client_table)
+
 static const struct andiron_option of_remote[] = {
-	OPTION(STRING, "url", NULL, "Whose answer is the value.", .flags = ANDIRON_OPTION_REQUIRED),
-	OPTION(STRING, "method", "\"GET\"", "Method of the request."),
-	OPTION(SECRETS, "headers", NULL, "Headers to send with the request."),
-	OPTION(STRING, "body", NULL, "Body of the request."),
-	CLIENT_POLL_OPTIONS("\"1m\"", "\"10s\""),
+	REQUEST("value"),
 	OPTION(BOOL, "is_secret", "false", "Whether the answer is never to be shown."),
-	OPTION(BLOCK, "client", NULL, "How the server is reached.", .block = &client_table),
 };
 const struct andiron_options remote_options = ANDIRON_OPTIONS(of_remote);
+
+static const struct andiron_option of_import[] = {REQUEST("module")};
+const struct andiron_options import_options = ANDIRON_OPTIONS(of_import);
 
 static const struct andiron_option of_dns[] = {
 	OPTION(STRINGS, "names", NULL, "Names to look up.", .flags = ANDIRON_OPTION_REQUIRED),

@@ -5,7 +5,7 @@
 #include <andiron/component.h>
 
 extern const struct andiron_options file_options, http_options, dns_options, file_match_options,
-	remote_options;
+	remote_options, import_options;
 
 int32_t file_check(const struct andiron_host *host, const struct andiron_value *args,
 		   struct andiron_report *report);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* andiron-discovery.so: discovery.file, discovery.http, discovery.dns and local.file_match, which
- * are small and share how their targets are published; remote.http, which asks as discovery.http
- * does. */
+ * are small and share how their targets are published; remote.http and import.http, which ask as
+ * discovery.http does. */
 #include "abi/metrics.h"
 #include "client/loop.h"
 #include "discovery/dns.h"
@@ -167,5 +167,23 @@ static const struct andiron_component remote = {
 	.sender = client_serve,
 };
 
-ANDIRON_PLUGIN("discovery", ANDIRON_VERSION, "Apache-2.0", &file, &http, &dns, &file_match,
-	       &remote);
+/* The host makes a module of what it supplies, and lets nobody else name it. */
+static const struct andiron_component import = {
+	.size = sizeof(import),
+	.name = "import.http",
+	.summary = "Asks a URL for a module, whose custom components are named LABEL.NAME.",
+	.options = &import_options,
+	.exports = content,
+	.n_exports = 1,
+	.needs = (const char *const[]){ANDIRON_VALUES_ID, NULL},
+	.validate = remote_check,
+	.create = remote_create,
+	.start = remote_start,
+	.stop = remote_stop,
+	.destroy = remote_free,
+	.metrics = remote_metrics,
+	.sender = client_serve,
+};
+
+ANDIRON_PLUGIN("discovery", ANDIRON_VERSION, "Apache-2.0", &file, &http, &dns, &file_match, &remote,
+	       &import);

@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 
+from answers import Server, says
 from pprofs import Receiver
 from running import PATIENT, Agent, cpu_seconds
 from tap import (
@@ -165,6 +166,34 @@ def keeps_nothing_for_nothing():
         a.until(lambda: "reloaded\n" in a.text().replace("not reloaded", ""), "the reload")
         a.signal(signal.SIGTERM)
         a.end().expect(0)
+
+
+@case
+def sampler_of_a_module():
+    """A module that comes from a server may bring a sampler: what any component may need is kept
+    for it, and is enough."""
+    need_root()
+    sampler = SAMPLER.replace("[profile.file.out.receiver]", "argument.to.value")
+    module = 'declare "it" {\n  argument "to" { }\n' + sampler + "}\n"
+    with Server(says("", 503)) as server, Background(WORKLOAD, "60") as worker:
+        block = f'''
+import.http "lib" {{
+  url            = "http://127.0.0.1:{server.port}/"
+  poll_frequency = "1s"
+  poll_timeout   = "900ms"
+}}
+lib.it "x" {{
+  to = [profile.file.out.receiver]
+}}
+'''
+        with Agent(graph(block), *PATIENT) as a:
+            a.until_health("lib.it.x", "unhealthy", "waits for a value of import.http.lib")
+            for thread in threads(a.pid):
+                assert sets(thread)["CapPrm"] & mask(KEPT) == mask(KEPT), thread
+            server.answer = says(module)
+            works_on(a, worker)
+            a.signal(signal.SIGTERM)
+            a.end().expect(0, "capabilities kept: ", "CAP_BPF")
 
 
 @case

@@ -37,14 +37,19 @@ static uint64_t declared(const struct registered_component *registered)
 	return mask;
 }
 
+/* Modules that are fetched later may bring each component that there is. */
 static uint64_t wanted(const struct plan *plan)
 {
+	const struct registered_component *all = NULL;
+	size_t n = plan->may_bring ? registry_components(plan->may_bring, &all) : 0;
 	uint64_t mask = 0;
 
+	for (size_t i = 0; i < n; i++)
+		mask |= declared(&all[i]);
 	vec_each (&plan->nodes, node)
 		mask |= declared(node->registered);
 	vec_each (&plan->waiting, node)
-		mask |= declared(node->registered);
+		mask |= node->registered ? declared(node->registered) : 0;
 	return mask;
 }
 
@@ -144,7 +149,7 @@ int kept_settle(struct kept *k, struct error *err)
 static int check_one(const struct kept *k, const struct registered_component *registered,
 		     const char *id, struct error *err)
 {
-	uint64_t gone = declared(registered) & k->held & ~k->mask;
+	uint64_t gone = registered ? declared(registered) & k->held & ~k->mask : 0;
 
 	if (k->kernel_symbols)
 		gone &= ~PRIVILEGE(CAP_SYSLOG);

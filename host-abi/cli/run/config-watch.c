@@ -47,6 +47,7 @@ struct config_watch {
 	size_t n_paths;
 	int epoll_fd, timer_fd, inotify_fd; /* inotify_fd -1: there is none */
 	VEC(struct spot) spots;
+	int64_t every_ns; /* it is time anyway after so long; 0: never */
 	int blind;    /* an errno */
 	bool pending; /* a change was seen; the timer says it */
 };
@@ -282,6 +283,14 @@ void config_watch_again(struct config_watch *w, int64_t after_ns)
 	timerfd_settime(w->timer_fd, 0, &at, NULL);
 }
 
+void config_watch_every(struct config_watch *w, int64_t every_ns)
+{
+	if (!w->every_ns || every_ns < w->every_ns)
+		w->every_ns = every_ns;
+	if (w->every_ns)
+		config_watch_again(w, w->every_ns);
+}
+
 bool config_watch_take(struct config_watch *w)
 {
 	uint64_t n;
@@ -295,7 +304,9 @@ bool config_watch_take(struct config_watch *w)
 	w->pending = false;
 	walk_all(w);
 	if (w->blind)
-		config_watch_again(w, LOOK_EVERY_NS);
+		config_watch_every(w, LOOK_EVERY_NS);
+	else
+		config_watch_every(w, w->every_ns);
 	return true;
 }
 
@@ -342,7 +353,7 @@ int config_watch_new(char *const *paths, size_t n, struct config_watch **ret, st
 	}
 	walk_all(w);
 	if (w->blind)
-		config_watch_again(w, LOOK_EVERY_NS);
+		config_watch_every(w, LOOK_EVERY_NS);
 	*ret = w;
 	return 0;
 }

@@ -31,5 +31,8 @@ bool config_watch_take(struct config_watch *watch);
 /* Says so again after that time, whether something has changed or not. */
 void config_watch_again(struct config_watch *watch, int64_t after_ns);
 
+/* From now on it is also time so long after each look, if not sooner already. */
+void config_watch_every(struct config_watch *watch, int64_t every_ns);
+
 /* Why it looks every 10 seconds, as an errno; 0: inotify says what changes. */
 int config_watch_blind(const struct config_watch *watch);

@@ -37,7 +37,7 @@ void followed_files_fini(struct followed_files *files)
 
 static bool is_same(const struct followed_files *files, const struct plan *plan)
 {
-	if (files->paths.n != plan->files.n)
+	if (files->paths.n != plan->files.n || files->poll_ns != plan->poll_ns)
 		return false;
 	for (size_t i = 0; i < plan->files.n; i++)
 		if (strcmp(files->paths.p[i], plan->files.p[i].path) != 0)
@@ -50,6 +50,7 @@ static int follow(struct followed_files *files, const struct plan *plan, struct 
 	struct epoll_event event = {.events = EPOLLIN};
 	int r;
 
+	files->poll_ns = plan->poll_ns;
 	vec_each (&plan->files, file) {
 		char *copy = strdup(file->path);
 
@@ -67,6 +68,8 @@ static int follow(struct followed_files *files, const struct plan *plan, struct 
 		return r;
 	if (epoll_ctl(files->fd, EPOLL_CTL_ADD, config_watch_fd(files->watch), &event) < 0)
 		return error_errno(err, -errno, "cannot follow files");
+	if (files->poll_ns)
+		config_watch_every(files->watch, files->poll_ns);
 	/* They were read before they were watched. */
 	config_watch_again(files->watch, 1);
 	return 0;

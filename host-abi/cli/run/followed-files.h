@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files whose content is in the running configuration (local.file), and when it has changed.
- * What they held is kept as a hash, so a file that is touched, or written with the same text,
- * changes nothing. */
+/* The files whose content is in the running configuration (local.file, import.file), and when it
+ * has changed. What they held is kept as a hash, so a file that is touched, or written with the
+ * same text, changes nothing. */
 #pragma once
 
 #include "base/error.h"
@@ -13,6 +13,7 @@ struct config_watch;
 struct followed_files {
 	int fd; /* readable when followed_files_changed is to be called; the same for good */
 	struct config_watch *watch; /* NULL: there are none */
+	int64_t poll_ns;            /* as the plan's */
 	VEC(char *) paths;
 	VEC(uint64_t) hashes; /* 0: it cannot be read */
 };

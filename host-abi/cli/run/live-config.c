@@ -59,7 +59,8 @@ static void follow_files(const struct live_config *live, const struct plan *plan
 
 	if (followed_files_set(live->files, plan, &err) < 0)
 		log_printf(live->log, ANDIRON_LOG_WARN, RUN_LOG_NAME,
-			   "changes of the files of local.file are not followed: %s", err.text);
+			   "changes of files that the configuration reads are not followed: %s",
+			   err.text);
 }
 
 static void say_what_waits(const struct live_config *live, const struct plan *plan)

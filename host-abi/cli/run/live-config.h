@@ -39,7 +39,7 @@ void live_config_fini(struct live_config *live);
  * negative errno after a message on standard error. */
 int live_config_begin(struct live_config *live, struct plan **ret);
 
-/* Whether its files can be read now, those of local.file among them. */
+/* Whether its files can be read now, those of local.file and import.file among them. */
 bool live_config_readable(const struct live_config *live);
 
 /* Reads it again, takes up plugin files that were replaced (registry_renew), changes the graph.

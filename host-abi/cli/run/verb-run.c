@@ -171,7 +171,7 @@ static int open_session(struct run *run, struct plan *plan, struct error *err)
 	if (r == 0) {
 		r = host_watch(session_host(run->session), run->files.fd, look_at_files, run);
 		if (r < 0)
-			return error_errno(err, r, "cannot watch the files of local.file");
+			return error_errno(err, r, "cannot watch the files of the configuration");
 	}
 	if (r == 0)
 		host_note_configuration(session_host(run->session), true);

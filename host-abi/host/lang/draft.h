@@ -5,6 +5,7 @@
  *     plan.c      sources → blocks → nodes with arguments → edges
  *     module.c    custom components and foreach → blocks
  *     import.c    modules in other files
+ *     fetched.c   modules that come from servers
  *     local-file.c files whose content is a value
  *     settings.c  blocks that configure the agent itself
  *     implicit.c  symbolizers and services that nobody wrote down
@@ -66,12 +67,20 @@ struct draft {
 	VEC(struct plan_file) files;
 	VEC(struct draft_loop) loops;
 	const struct stmt *settings[DRAFT_SETTINGS]; /* as they stand, or NULL */
-	uint32_t n_rounds;    /* of all loops */
-	const char *searched; /* see draft_searched */
+	int64_t poll_ns;                             /* as the plan's */
+	uint32_t n_rounds;                           /* of all loops */
+	uint32_t n_fetched;                          /* modules that are, or are to be */
+	const char *searched;                        /* see draft_searched */
+	bool awaits_modules;                         /* some are not there yet */
 };
 
 /* A block that stands in the scope: a component, a setting, or a matter of modules. */
 void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s);
+
+/* A block of a component, as a node: its position, or INDEX_NONE after an error. */
+uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s);
+/* Whether a component has that name; all plugins are loaded where none has. */
+bool draft_knows(struct draft *d, struct str name);
 
 /* Appends a node under its id, which is new; its position, or INDEX_NONE without memory. */
 uint32_t draft_add(struct draft *d, struct draft_node node);

@@ -3,9 +3,13 @@
  * that import each other end at a depth; how many files are read is bounded, too. */
 #include "host/lang/import.h"
 
+#include "host/lang/fetched.h"
+#include "host/lang/local-file.h"
 #include "host/lang/values/eval.h"
+#include "host/lang/values/file-content.h"
 #include "host/lang/module.h"
 #include "host/lang/syntax/parse.h"
+#include "host/lang/syntax/scan.h"
 
 #include "base/check.h"
 #include "base/file.h"
@@ -23,17 +27,23 @@ struct import {
 	struct str label;
 	struct space space;
 	struct place place;
+	const char *waits_for; /* the component that fetches it, and has not yet */
 	struct import *next;
 };
 
+/* One that is neither refused nor has a source is a component's (fetched.h). */
 static const struct {
 	const char *name, *source, *refused;
 	const char *known[4];
 } kinds[] = {
 	{"import.file", "filename", NULL, {"filename", "detector", "poll_frequency"}},
 	{"import.string", "content", NULL, {"content"}},
-	{"import.http", NULL, "fetch the module first, and name its file in import.file", {NULL}},
-	{"import.git", NULL, "clone it first, and name the module's file in import.file", {NULL}},
+	{"import.http", NULL, NULL, {NULL}},
+	{"import.git",
+	 NULL,
+	 "the agent has no Git in it: keep a clone beside it, and name the module's file in "
+	 "import.file, which follows its changes",
+	 {NULL}},
 };
 
 static int kind_of(struct str name)
@@ -49,11 +59,32 @@ bool import_is(struct str name)
 	return kind_of(name) >= 0;
 }
 
+static const struct import *find(const struct space *space, struct str label)
+{
+	const struct import *i = space->imports;
+
+	while (i && !str_eq(i->label, label))
+		i = i->next;
+	return i;
+}
+
 const struct space *import_find(const struct space *space, struct str label)
 {
-	for (struct import *i = space->imports; i; i = i->next)
-		if (str_eq(i->label, label))
-			return &i->space;
+	const struct import *i = find(space, label);
+
+	return i ? &i->space : NULL;
+}
+
+const char *import_waits_for(const struct space *space, struct str name)
+{
+	struct str rest = name, label = str_cut(&rest, '.');
+
+	for (; space && scan_is_ident(rest); space = space->around) {
+		const struct import *i = find(space, label);
+
+		if (i && i->waits_for)
+			return i->waits_for;
+	}
 	return NULL;
 }
 
@@ -159,7 +190,10 @@ static bool add_path(struct draft *d, struct scope *scope, const struct expr *e,
 		return false;
 	}
 	scope->space->folder = folder_of(d, path.p, S_ISDIR(st.st_mode));
-	if (!scope->space->folder)
+	/* Before it is read, so that what changes meanwhile is seen as changed. */
+	d->l.no_memory |=
+		!vec_push(&d->files, ((struct plan_file){path.p, file_content_hash(path.p)}));
+	if (!scope->space->folder || d->l.no_memory)
 		return false;
 	return S_ISDIR(st.st_mode) ? add_folder(d, scope, e, path.p)
 				   : add_file(d, scope, e, path.p);
@@ -184,24 +218,53 @@ static struct import *import_new(struct draft *d, const struct scope *scope, con
 {
 	struct import *made = lang_array(&d->l, struct import, 1);
 
-	for (struct import *i = scope->space->imports; i; i = i->next)
-		if (str_eq(i->label, s->label)) {
-			module_refuse_second(d, s, &i->place);
-			return NULL;
-		}
-	if (!made)
+	const struct import *known = find(scope->space, s->label);
+
+	if (known)
+		module_refuse_second(d, s, &known->place);
+	if (known || !made)
 		return NULL;
 	*made = (struct import){.label = s->label, .place = s->place};
 	made->space.folder = scope->space->folder;
+	made->space.importer = scope->space;
 	made->next = scope->space->imports;
 	scope->space->imports = made;
 	return made;
 }
 
+/* What the module's own imports stand in, under names that are theirs alone. */
+static struct scope *scope_inside(struct draft *d, const struct scope *scope, const struct stmt *s,
+				  struct import *made)
+{
+	struct scope *inside = lang_array(&d->l, struct scope, 1);
+
+	if (!inside)
+		return NULL;
+	*inside = (struct scope){
+		.space = &made->space,
+		.prefix = arena_printf(d->l.arena, "%s%.*s.%.*s/", scope->prefix, STR_FMT(s->name),
+				       STR_FMT(str_first(s->label, 1000))),
+		.depth = scope->depth + 1,
+	};
+	d->l.no_memory |= !inside->prefix;
+	return inside->prefix ? inside : NULL;
+}
+
+static bool add_fetched(struct draft *d, const struct scope *scope, const struct stmt *s,
+			struct import *made)
+{
+	struct scope *inside = scope_inside(d, scope, s, made);
+	struct source module;
+
+	if (!inside || !fetched_get(d, scope, s, &made->space, &module, &made->waits_for))
+		return false;
+	return made->waits_for || add_text(d, inside, module.name, module.text);
+}
+
 bool import_block(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	int kind = kind_of(s->name);
-	struct scope inside = {.prefix = "", .depth = scope->depth + 1};
+	struct scope *inside;
 	struct andiron_value value;
 	const struct stmt *source;
 	struct import *made;
@@ -219,22 +282,27 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 			   "modules import each other more than %d levels deep", MAX_DEPTH);
 		return false;
 	}
+	if (!kinds[kind].source) {
+		made = import_new(d, scope, s);
+		return made && add_fetched(d, scope, s, made);
+	}
 	source = argument(d, s, kind);
 	made = source ? import_new(d, scope, s) : NULL;
+	inside = made ? scope_inside(d, scope, s, made) : NULL;
 	d->l.scope = scope;
-	if (!made || !eval(&d->l, source->value, &value))
+	local_file_detect(d, s);
+	if (!inside || !eval(&d->l, source->value, &value))
 		return false;
 	if (value.kind != ANDIRON_VALUE_STRING) {
 		lang_error(&d->l, source->value->place, NULL, "%s is a string, not %s",
 			   kinds[kind].source, eval_describe(&d->l, &value));
 		return false;
 	}
-	inside.space = &made->space;
 	text = (struct str){value.string.ptr, value.string.len};
 	if (strcmp(kinds[kind].name, "import.file") == 0)
-		return add_path(d, &inside, source->value, text);
-	name = arena_printf(d->l.arena, "%s of %s:%u", kinds[kind].source,
-			    s->place.source->name, source->value->place.line);
+		return add_path(d, inside, source->value, text);
+	name = arena_printf(d->l.arena, "%s of %s:%u", kinds[kind].source, s->place.source->name,
+			    source->value->place.line);
 	d->l.no_memory |= !name;
-	return name && add_text(d, &inside, name, text);
+	return name && add_text(d, inside, name, text);
 }

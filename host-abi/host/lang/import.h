@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.file and import.string: modules, whose custom components are named LABEL.NAME. A file is
- * read once, when the plan is built; a reload reads it again. */
+/* import.file, import.string and import.http: modules, whose custom components are named
+ * LABEL.NAME. A file is read when the plan is built, which names it, so that who runs the plan can
+ * build it again when the file changes. */
 #pragma once
 
 #include "host/lang/draft.h"
@@ -19,3 +20,7 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 
 /* The space of the module with that label, or NULL. */
 const struct space *import_find(const struct space *space, struct str label);
+
+/* The component that fetches the module of the custom component "LABEL.NAME" and has not yet, or
+ * NULL. */
+const char *import_waits_for(const struct space *space, struct str name);

@@ -5,16 +5,47 @@
 #include "host/lang/module.h"
 #include "host/lang/values/eval.h"
 
+#include "base/clock.h"
+
 #define NAME "local.file"
 
-static void say_what_is_ignored(struct draft *d, const struct stmt *s)
+#define DEFAULT_POLL_NS (60 * NS_PER_SEC)
+#define LEAST_POLL_NS   NS_PER_SEC
+
+/* The text of an argument that may be missing. */
+static struct str text_of(struct draft *d, const struct stmt *block, const char *name,
+			  const struct stmt **ret_at)
 {
-	for (const struct stmt *x = s->body; x; x = x->next)
-		if (str_is(x->name, "detector") || str_is(x->name, "poll_frequency"))
-			lang_warning(&d->l, x->place,
-				     "`andiron run` hears of each change from the kernel, or looks "
-				     "every 10 seconds",
-				     NAME " %.*s is accepted but ignored", STR_FMT(x->name));
+	struct andiron_value value;
+
+	for (const struct stmt *s = block->body; s; s = s->next) {
+		if (!str_is(s->name, name) || !s->value || !eval(&d->l, s->value, &value))
+			continue;
+		*ret_at = s;
+		if (value.kind == ANDIRON_VALUE_STRING)
+			return (struct str){value.string.ptr, value.string.len};
+		lang_error(&d->l, s->value->place, NULL, "%s is a string, not %s", name,
+			   eval_describe(&d->l, &value));
+	}
+	return STR_NULL;
+}
+
+void local_file_detect(struct draft *d, const struct stmt *s)
+{
+	const struct stmt *at = s;
+	struct str detector = text_of(d, s, "detector", &at);
+	struct str frequency;
+	int64_t ns = DEFAULT_POLL_NS;
+
+	if (detector.p && !str_is(detector, "poll") && !str_is(detector, "fsnotify"))
+		lang_error(&d->l, at->value->place, NULL, "detector is \"fsnotify\" or \"poll\"");
+	frequency = text_of(d, s, "poll_frequency", &at);
+	if (frequency.p && (!duration_parse(frequency, &ns) || ns <= 0))
+		lang_error(&d->l, at->value->place, NULL,
+			   "poll_frequency is a duration such as \"1m\"");
+	ns = ns < LEAST_POLL_NS ? LEAST_POLL_NS : ns;
+	if (str_is(detector, "poll") && (!d->poll_ns || ns < d->poll_ns))
+		d->poll_ns = ns;
 }
 
 bool local_file_block(struct draft *d, const struct scope *scope, const struct stmt *s)
@@ -40,7 +71,6 @@ bool local_file_block(struct draft *d, const struct scope *scope, const struct s
 	custom = name && name->value ? module_add_custom(d, scope, s, 1) : NULL;
 	if (!custom)
 		return true;
-	say_what_is_ignored(d, s);
 	custom->exports[custom->n_exports++] = (struct binding){
 		.name = STR("content"),
 		.expr = name->value,
@@ -59,7 +89,11 @@ void local_file_read_all(struct draft *d)
 
 		struct binding *b = custom->exports;
 
-		if (!custom->n_exports || !b->file || !binding_value(&d->l, b, b->expr, &value))
+		if (!custom->n_exports || !b->file)
+			continue;
+		d->l.scope = b->scope;
+		local_file_detect(d, b->file);
+		if (!binding_value(&d->l, b, b->expr, &value))
 			continue;
 		if (!vec_push(&d->files, ((struct plan_file){b->path, b->hash})))
 			d->l.no_memory = true;

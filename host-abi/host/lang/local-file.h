@@ -15,3 +15,7 @@ bool local_file_block(struct draft *d, const struct scope *scope, const struct s
 /* Reads those that nothing names, so that what is wrong with them is told, too; keeps
  * the names of all in d->files. */
 void local_file_read_all(struct draft *d);
+
+/* How changes are to be found, as the block says it (import.file, too): d->poll_ns has the shortest
+ * time of those that are to be looked at. */
+void local_file_detect(struct draft *d, const struct stmt *s);

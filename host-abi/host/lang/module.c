@@ -4,6 +4,7 @@
 #include "host/lang/module.h"
 
 #include "host/lang/values/eval.h"
+#include "host/lang/fetched.h"
 #include "host/lang/import.h"
 #include "host/lang/local-file.h"
 #include "host/lang/syntax/scan.h"
@@ -382,6 +383,18 @@ static void custom_block(struct draft *d, const struct scope *scope, struct decl
 		instantiate(d, scope, declared, s);
 }
 
+/* Of a module that is not there yet. What is a component anyway is not taken for one of it. */
+static bool awaited_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	const char *waits_for = import_waits_for(scope->space, s->name);
+
+	if (!waits_for || draft_knows(d, s->name))
+		return false;
+	if (check_label(d, s) && !s->broken)
+		fetched_wait(d, scope, s, waits_for);
+	return true;
+}
+
 /* --- foreach --- */
 
 /* One round: the template's components under the ids foreach.LABEL/N/…, where the variable is the
@@ -449,6 +462,7 @@ static bool eval_loop(struct draft *d, const struct stmt *collection, const stru
 	bool good;
 
 	scope_window(&d->l);
+	d->l.waits_for = NULL;
 	good = eval(&d->l, collection->value, ret_all) && eval(&d->l, variable->value, ret_name);
 	if (d->l.value_uses.n == first)
 		return good;
@@ -471,8 +485,13 @@ static void foreach(struct draft *d, const struct draft_loop *loop)
 	struct andiron_value all, name;
 
 	d->l.scope = loop->scope;
-	if (!variable || !eval_loop(d, collection, variable, &all, &name))
+	if (!variable)
 		return;
+	if (!eval_loop(d, collection, variable, &all, &name)) {
+		if (d->l.waits_for)
+			fetched_wait(d, loop->scope, s, d->l.waits_for);
+		return;
+	}
 	if (all.kind != ANDIRON_VALUE_LIST) {
 		lang_error(&d->l, collection->value->place,
 			   eval_is_targets(&d->l, &all)
@@ -526,5 +545,5 @@ bool module_block(struct draft *d, const struct scope *scope, const struct stmt 
 	declared = find(scope->space, s->name);
 	if (declared)
 		custom_block(d, scope, declared, s);
-	return declared || local_file_block(d, scope, s);
+	return declared || awaited_block(d, scope, s) || local_file_block(d, scope, s);
 }

@@ -3,6 +3,7 @@
  * at once: a block with an error still has its name, and only what depends on the whole (the order,
  * implicit nodes) is left out. */
 #include "host/lang/draft.h"
+#include "host/lang/fetched.h"
 #include "host/lang/local-file.h"
 #include "host/lang/module.h"
 #include "host/lang/settings.h"
@@ -139,11 +140,49 @@ static const struct registered_component *find_component(struct draft *d, struct
 	return registry_find(d->l.registry, name);
 }
 
-void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+bool draft_knows(struct draft *d, struct str name)
 {
-	struct draft_node node = {.block = s, .scope = scope};
+	return find_component(d, name);
+}
+
+uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	struct draft_node node = {.block = s, .scope = scope, .plan.place = s->place};
 	uint32_t known;
 
+	node.plan.registered = find_component(d, s->name);
+	if (!node.plan.registered) {
+		if (!is_other_signal(d, s))
+			unknown_component(d, scope, s);
+		lose(d, scope, s);
+		return INDEX_NONE;
+	}
+	if (!check_label(d, s, node.plan.registered->component))
+		return INDEX_NONE;
+	node.plan.id = arena_printf(d->l.arena, s->labelled ? "%s%s.%.*s" : "%s%s", scope->prefix,
+				    node.plan.registered->component->name,
+				    STR_FMT(str_first(s->label, 1000)));
+	d->l.no_memory |= !node.plan.id;
+	if (!node.plan.id)
+		return INDEX_NONE;
+	known = names_find(&d->l.names, str_of(node.plan.id));
+	if (known != INDEX_NONE) {
+		struct place first = d->nodes.p[known].plan.place;
+
+		lang_error(&d->l, s->place,
+			   arena_printf(d->l.arena, "it stands at %s:%u:%u already",
+					first.source->name, first.line, first.column),
+			   "%s is defined twice", node.plan.id);
+		return INDEX_NONE;
+	}
+	if (d->nodes.n < DRAFT_MAX_NODES)
+		return draft_add(d, node);
+	lang_error(&d->l, s->place, NULL, "more than %d components", DRAFT_MAX_NODES);
+	return INDEX_NONE;
+}
+
+void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
 	/* What the parser refused has been said; a label is worth to be known. */
 	if (s->broken && !s->labelled)
 		return;
@@ -153,37 +192,8 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 			   scope->depth ? "among components" : "at the top of a file");
 		return;
 	}
-	if (settings_block(d, scope, s) || module_block(d, scope, s))
-		return;
-	node.plan.place = s->place;
-	node.plan.registered = find_component(d, s->name);
-	if (!node.plan.registered) {
-		if (!is_other_signal(d, s))
-			unknown_component(d, scope, s);
-		lose(d, scope, s);
-		return;
-	}
-	if (!check_label(d, s, node.plan.registered->component))
-		return;
-	node.plan.id = arena_printf(d->l.arena, s->labelled ? "%s%s.%.*s" : "%s%s", scope->prefix,
-				    node.plan.registered->component->name,
-				    STR_FMT(str_first(s->label, 1000)));
-	d->l.no_memory |= !node.plan.id;
-	if (!node.plan.id)
-		return;
-	known = names_find(&d->l.names, str_of(node.plan.id));
-	if (known != INDEX_NONE) {
-		struct place first = d->nodes.p[known].plan.place;
-
-		lang_error(&d->l, s->place,
-			   arena_printf(d->l.arena, "it stands at %s:%u:%u already",
-					first.source->name, first.line, first.column),
-			   "%s is defined twice", node.plan.id);
-	} else if (d->nodes.n < DRAFT_MAX_NODES) {
-		draft_add(d, node);
-	} else {
-		lang_error(&d->l, s->place, NULL, "more than %d components", DRAFT_MAX_NODES);
-	}
+	if (!settings_block(d, scope, s) && !module_block(d, scope, s))
+		draft_component(d, scope, s);
 }
 
 static void add_uses(struct draft *d, uint32_t node, const struct binder *b)
@@ -330,6 +340,8 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 	}
 	vec_each (&d->files, file)
 		d->l.no_memory |= !vec_push(&plan->files, *file);
+	plan->poll_ns = d->poll_ns;
+	fetched_finish(d, plan);
 }
 
 static void read_sources(struct draft *d, const struct scope *top, size_t errors_before)
@@ -371,6 +383,7 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 	settings_serve(d);
 	d->l.scope = &top;
 	settings_bind(d, plan);
+	fetched_check_waiting(d);
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)
 		bind_node(d, i);
 	if (!d->l.no_memory)

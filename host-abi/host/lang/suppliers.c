@@ -73,6 +73,7 @@ int plan_add_suppliers(struct plan *plan, struct plan *next)
 	}
 	vec_each (&next->files, file)
 		good &= vec_push(&plan->files, *file);
+	plan->poll_ns = plan->poll_ns ?: next->poll_ns;
 	arena_join(&plan->arena, &next->arena);
 	plan_free(next);
 	return good ? 0 : -ENOMEM;

@@ -175,19 +175,19 @@ static void put_rest(struct buf *out, const struct listing *l, size_t n)
 }
 
 /* What begins them. */
-static void put_names(struct buf *out, const char *id, const char *name)
+static void put_names(struct buf *out, const char *id, struct str name)
 {
 	struct str module, local = local_of(id, &module);
 
 	buf_str_append(out, STR("{\"name\":"));
-	json_put_str(out, str_of(name));
+	json_put_str(out, name);
 	buf_str_append(out, STR(",\"type\":\"block\",\"localID\":"));
 	json_put_str(out, local);
 	buf_str_append(out, STR(",\"moduleID\":"));
 	json_put_str(out, module);
-	if (local.n > strlen(name)) {
+	if (local.n > name.n) {
 		buf_str_append(out, STR(",\"label\":"));
-		json_put_str(out, str_skip(local, strlen(name) + 1));
+		json_put_str(out, str_skip(local, name.n + 1));
 	}
 }
 
@@ -196,7 +196,7 @@ static void put_component(struct buf *out, const struct listing *l, size_t n, bo
 	const struct plan_node *node = &l->plan->nodes.p[n];
 	struct health health = health_of(find(l, node->id));
 
-	put_names(out, node->id, node->registered->component->name);
+	put_names(out, node->id, str_of(node->registered->component->name));
 	buf_str_append(out, STR(",\"referencesTo\":"));
 	put_links(out, l, &l->names, n);
 	buf_str_append(out, STR(",\"referencedBy\":"));
@@ -214,8 +214,11 @@ static void put_waiting(struct buf *out, const struct host *host,
 			const struct plan_waiting *waiting, bool whole)
 {
 	struct health health = report_waiting(host, waiting);
+	struct str module, local = local_of(waiting->id, &module);
 
-	put_names(out, waiting->id, waiting->registered->component->name);
+	put_names(out, waiting->id,
+		  waiting->registered ? str_of(waiting->registered->component->name)
+				      : str_first(local, str_rfind(local, '.')));
 	buf_str_append(out, STR(",\"referencesTo\":[],\"referencedBy\":[],\"dataFlowEdgesTo\":[]"));
 	put_health(out, &health);
 	if (whole)

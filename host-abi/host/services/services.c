@@ -300,7 +300,10 @@ static int32_t status_components(void *self, andiron_component_fn fn, void *arg)
 		const struct andiron_component_state state = {
 			.id = {waiting->id, strlen(waiting->id)},
 			.message = {health.text, strlen(health.text)},
-			.flags = waiting->registered->component->flags,
+			/* What nobody knows yet may be what a probe is asked about. */
+			.flags = waiting->registered
+					 ? waiting->registered->component->flags
+					 : ANDIRON_COMPONENT_RAW_FRAMES | ANDIRON_COMPONENT_WRITER,
 			.health = health.state,
 		};
 

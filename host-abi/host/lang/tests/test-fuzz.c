@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile text: whatever it is, the answer is a plan or at least one error, in bounded time.
  * Seeded, so that a failure comes again; ANDIRON_FUZZ_RUNS sets the number of rounds. */
+#include "host/lang/supplied.h"
 #include "host/lang/tests/test-lang.h"
 
 #include "base/buf.h"
@@ -63,6 +64,8 @@ static const char *const seeds[] = {
 	"`$..a[?(@.b == 1 && !@['c'])][-1:0:2,'x'].*`) }\n"
 	"test.any \"q\" { value = json_path(`[[1, 2], {\"a\": \"x\"}]`, `[0,1]['a',0]`) }\n"
 	"import.string \"s\" { content = `declare \"d\" { m \"q\" {} }` }\ns.d \"f\" {}\n"
+	"import.http \"h\" { url = module_path + \"x\" }\nh.d \"f\" { x = 1 }\n"
+	"test.any \"o\" { value = h.d.f.e }\n"
 	"foreach \"l\" {\n  collection = [m.b.e, 2]\n  var = \"v\"\n"
 	"  template {\n    m \"c\" { x = v }\n    test.any \"w\" { value = v.k }\n  }\n}\n",
 };
@@ -100,6 +103,7 @@ static const char *const pieces[] = {
 	"||",
 	"declare \"m\" {",
 	"m \"a\" {}\n",
+	"import.http \"h\" { url = \"http://c/\" }\n",
 	"argument.x.value",
 	"null",
 	"true",
@@ -136,14 +140,14 @@ static uint64_t next(uint64_t *state)
 	return *state;
 }
 
-static void try_text(struct str text)
+static void try_source(struct str text, const struct supplied *supplied)
 {
 	struct source source = {"f", text};
 	struct registry registry = {false};
 	struct diags diags = {0};
 	struct plan *plan = NULL;
 	char *printed;
-	int r = plan_build(&source, 1, &registry, &diags, &plan);
+	int r = plan_build_with(&source, 1, &registry, supplied, &diags, &plan);
 
 	expect(r == 0 || r == -EINVAL);
 	expect_eq(r == 0, diags.n_errors == 0);
@@ -153,6 +157,32 @@ static void try_text(struct str text)
 	free(printed);
 	plan_free(plan);
 	diags_free(&diags);
+}
+
+/* As what a server gives for a module, and for the one that this imports. */
+static void try_module(struct str text)
+{
+	static const char importer[] = "import.http \"h\" { url = \"http://a/b\" }\n"
+				       "h.d \"f\" { x = 1 }\nh.m \"g\" {}\n"
+				       "test.any \"a\" { value = [h.d.f.z, h.m.g.e] }\n";
+	struct andiron_value value = {.kind = ANDIRON_VALUE_STRING, .string = {text.p, text.n}};
+	struct supplied *s = supplied_new();
+
+	expect(s);
+	if (supplied_set(s, "import.http.h", "content", &value) == 1) {
+		expect_eq(supplied_set(s, "import.http.h/import.http.h", "content", &value), 1);
+		expect_eq(supplied_try_all(s), 2);
+		supplied_end(s, 0);
+		try_source(str_of(importer), s);
+	}
+	supplied_free(s);
+}
+
+static void try_text(struct str text)
+{
+	try_source(text, NULL);
+	if (text.n % 4 == 0)
+		try_module(text);
 }
 
 /* One change: a piece put in, a stretch taken out, copied elsewhere, or a byte replaced. */

@@ -38,6 +38,11 @@ static const struct andiron_option process_options[] = {
 	 .block = &discover},
 };
 
+static const struct andiron_option fetching_options[] = {
+	{.name = "url", .type = ANDIRON_TYPE_STRING, .flags = ANDIRON_OPTION_REQUIRED},
+};
+static const struct andiron_options fetching = ANDIRON_OPTIONS(fetching_options);
+
 static const struct andiron_option rule_options[] = {
 	{.name = "source_labels", .type = ANDIRON_TYPE_STRINGS},
 	{.name = "target_label", .type = ANDIRON_TYPE_STRING},
@@ -170,6 +175,7 @@ static const struct andiron_export output_export[] = {{"output", ANDIRON_EXPORT_
 static const struct andiron_export receiver_export[] = {
 	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""}};
 static const struct andiron_export value_export[] = {{"data", ANDIRON_EXPORT_VALUE, 0, ""}};
+static const struct andiron_export content_export[] = {{"content", ANDIRON_EXPORT_VALUE, 0, ""}};
 static const struct andiron_export both_exports[] = {{"receiver", ANDIRON_EXPORT_RECEIVER, 0, ""},
 						     {"targets", ANDIRON_EXPORT_TARGETS, 0, ""}};
 
@@ -209,6 +215,7 @@ static const struct andiron_component components[] = {
 	COMPONENT("discovery.process", &process, EXPORTS(targets_export),
 		  .needs = (const char *const[]){"andiron.events/1", "andiron.objects/1", NULL}),
 	COMPONENT("discovery.relabel", &relabel, EXPORTS(output_export)),
+	COMPONENT("import.http", &fetching, EXPORTS(content_export)),
 	COMPONENT("profile.file", &no_options, EXPORTS(receiver_export),
 		  .flags = ANDIRON_COMPONENT_WRITER | ANDIRON_COMPONENT_WANTS_NAMES,
 		  .validate = validate_file),
@@ -255,7 +262,7 @@ const struct registered_component *registry_find(const struct registry *r, struc
 	const struct registered_component *all;
 	size_t n = registry_components(r, &all);
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && !(r->no_import && str_is(name, "import.http")); i++)
 		if (str_is(name, all[i].component->name))
 			return &all[i];
 	return NULL;
@@ -342,7 +349,8 @@ char *diags_text(const struct diags *d, bool colour)
 static void print_plan(const struct plan *plan, FILE *out)
 {
 	vec_each (&plan->waiting, node)
-		fprintf(out, "%s waits for %s\n", node->id, node->waits_for);
+		fprintf(out, "%s waits for %s%s\n", node->id, node->waits_for,
+			node->registered ? "" : ", whatever it is");
 	vec_each (&plan->nodes, node) {
 		fprintf(out, "node %s%s: ", node->id, node->implicit ? " implicit" : "");
 		value_print(node->args, out);

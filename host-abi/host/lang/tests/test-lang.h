@@ -7,10 +7,10 @@
 
 #include "testing/test.h"
 
-/* What the tests find; `no_symbolizer` hides profile.symbolize. What components have supplied comes
- * with it. */
+/* What the tests find; `no_symbolizer` hides profile.symbolize, `no_import` import.http. What
+ * components have supplied comes with it. */
 struct registry {
-	bool no_symbolizer;
+	bool no_symbolizer, no_import;
 	const struct supplied *supplied;
 };
 
@@ -19,7 +19,7 @@ struct registry {
  *     node ID [implicit]: ARGUMENTS     * behind a default, ? behind a secret
  *     edge FROM.EXPORT → TO.PORT #ORDER
  *     literal → TO.PORT #ORDER: VALUE
- *     ID waits for ID
+ *     ID waits for ID[, whatever it is]     of a module that is not there
  *
  * To be freed. */
 char *plan_text(struct str source);

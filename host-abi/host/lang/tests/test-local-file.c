@@ -53,17 +53,15 @@ TEST(content_is_a_value)
 	enter();
 	expect_plan("test.any \"a\" {\n  value = string.trim_space(local.file.text.content)\n}\n"
 		    FILE_BLOCK("text", "  detector = \"poll\"\n  poll_frequency = \"10s\"\n"),
-		    "f:6:3: warning: local.file detector is accepted but ignored\n"
-		    "    6 |   detector = \"poll\"\n"
-		    "      |   ^~~~~~~~\n"
-		    "  `andiron run` hears of each change from the kernel, or looks every 10 "
-		    "seconds\n"
-		    "f:7:3: warning: local.file poll_frequency is accepted but ignored\n"
-		    "    7 |   poll_frequency = \"10s\"\n"
-		    "      |   ^~~~~~~~~~~~~~\n"
-		    "  `andiron run` hears of each change from the kernel, or looks every 10 "
-		    "seconds\n"
 		    "node test.any.a: {value=\"s3cret\"}\n");
+	expect_plan("test.any \"a\" {\n  value = 1\n}\n"
+		    FILE_BLOCK("text", "  detector = \"inotify\"\n  poll_frequency = \"often\"\n"),
+		    "f:6:14: error: detector is \"fsnotify\" or \"poll\"\n"
+		    "    6 |   detector = \"inotify\"\n"
+		    "      |              ^~~~~~~~~\n"
+		    "f:7:20: error: poll_frequency is a duration such as \"1m\"\n"
+		    "    7 |   poll_frequency = \"often\"\n"
+		    "      |                    ^~~~~~~\n");
 	expect_plan(FILE_BLOCK("empty", "") "test.any \"a\" {\n"
 					    "  value = [local.file.empty.content]\n}\n",
 		    "node test.any.a: {value=[\"\"]}\n");

@@ -2,19 +2,24 @@
 /* Contract in file-content.h. */
 #include "host/lang/values/file-content.h"
 #include "host/lang/values/scope.h"
+#include "host/lang/import.h"
+#include "host/lang/syntax/parse.h"
 
 #include "base/file.h"
 #include "base/hash.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_BYTES ((size_t)1 << 20)
 
 /* A pipe would be waited for, and a device never ends. 0 or a negative errno. */
-static int read_regular(const char *path, struct buf *ret)
+static int read_regular(const char *path, struct buf *ret, size_t max)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r = 0;
@@ -28,7 +33,7 @@ static int read_regular(const char *path, struct buf *ret)
 	else if (!S_ISREG(st.st_mode))
 		r = -EINVAL;
 	if (r == 0)
-		r = file_read_fd(fd, ret, MAX_BYTES);
+		r = file_read_fd(fd, ret, max);
 	close(fd);
 	return r;
 }
@@ -41,12 +46,34 @@ static uint64_t hash_of(struct str text)
 	return hash ? hash : 1;
 }
 
-uint64_t file_content_hash(const char *path)
+static uint64_t hash_of_file(const char *path)
 {
 	struct buf text = BUF_NULL;
-	uint64_t hash = read_regular(path, &text) < 0 ? 0 : hash_of(buf_str(&text));
+	/* A module may be the longest of them. */
+	uint64_t hash = read_regular(path, &text, PARSE_MAX_SOURCE) < 0 ? 0
+									: hash_of(buf_str(&text));
 
 	buf_free(&text);
+	return hash;
+}
+
+uint64_t file_content_hash(const char *path)
+{
+	struct dirent **entries = NULL;
+	int n = import_list(path, &entries);
+	uint64_t hash = 1, file;
+
+	if (n < 0)
+		return hash_of_file(path);
+	for (int i = 0; i < n; i++) {
+		char name[PATH_MAX];
+
+		snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name);
+		file = hash_of_file(name);
+		hash = hash && file ? hash_mix(hash_mix(hash, hash_str(str_of(name))), file) : 0;
+		free(entries[i]);
+	}
+	free(entries);
 	return hash;
 }
 
@@ -106,7 +133,7 @@ bool file_content(struct lang *l, struct binding *b, const struct expr *e)
 	path = lang_str(l, (struct str){b->value.string.ptr, b->value.string.len});
 	if (!path.p || !is_secret(l, b, &secret))
 		return false;
-	r = read_regular(path.p, &text);
+	r = read_regular(path.p, &text, MAX_BYTES);
 	if (r < 0)
 		lang_error(l, e->place,
 			   r == -ENOENT ? "check the path; the file must be there when the "

@@ -10,6 +10,6 @@ struct binding;
  * says so. False after an error at `e`, which is the name's expression. */
 bool file_content(struct lang *l, struct binding *b, const struct expr *e);
 
-/* Of what the file holds now; 0 if it cannot be read. Equal contents have equal hashes in one
- * process. */
+/* Of what the file holds now, or the files *.alloy of a folder; 0 if that cannot be read. Equal
+ * contents have equal hashes in one process. */
 uint64_t file_content_hash(const char *path);

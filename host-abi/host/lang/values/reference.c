@@ -84,9 +84,15 @@ static const char *nearest_id(struct lang *l, struct str id)
 	return ids ? diag_suggest(l->diags, id, ids, n) : NULL;
 }
 
+/* Its one export is for the language, which makes the module of it. */
+static bool is_import(const struct andiron_component *c)
+{
+	return str_starts(str_of(c->name), STR("import."));
+}
+
 static const char *exports_hint(struct lang *l, const struct andiron_component *c, struct str id)
 {
-	if (!c->n_exports)
+	if (!c->n_exports || is_import(c))
 		return "it exports nothing";
 	return arena_printf(l->arena, "write %.*s.%s", STR_FMT(str_first(id, 200)),
 			    c->exports[0].name);
@@ -145,7 +151,7 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 	struct str export_name = str_skip(rest, 1), deeper = export_name;
 
 	export_name = str_cut(&deeper, '.');
-	for (uint64_t i = 0; i < c->n_exports && i < 1u << EXPORT_BITS; i++) {
+	for (uint64_t i = 0; !is_import(c) && i < c->n_exports && i < 1u << EXPORT_BITS; i++) {
 		if (!str_is(export_name, c->exports[i].name))
 			continue;
 		if (c->exports[i].type == ANDIRON_EXPORT_VALUE)
@@ -269,6 +275,10 @@ static bool refer_to_custom(struct lang *l, const struct expr *e, const struct m
 	struct str name = str_skip(m->rest, 1);
 	struct binding *found = binding_find(m->custom->exports, m->custom->n_exports, name);
 
+	if (m->custom->waits_for) {
+		l->waits_for = m->custom->waits_for;
+		return false;
+	}
 	if (found)
 		return binding_value(l, found, e, ret);
 	lang_error(l, e->place, export_names(l, m->custom),

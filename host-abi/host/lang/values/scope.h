@@ -28,7 +28,7 @@ struct binding {
 	const struct stmt *file; /* a local.file: the value is the content of what `expr` names */
 	const char *path;        /* of that file, and its hash, when it was read */
 	uint64_t hash;
-	const char *waits_for; /* the component whose value it needs first */
+	const char *waits_for;     /* the component whose value it needs first */
 	size_t first_use, end_use; /* its part of l->value_uses */
 	uint8_t state;
 };
@@ -37,8 +37,11 @@ struct binding {
  * A declare sees those of the declares around it; a module sees its own only. */
 struct space {
 	const struct space *around;
-	const char *folder; /* of the module's file; NULL: of the expression's file */
-	bool seen;          /* what it declares has been looked for */
+	const char *folder;           /* of the module's file; NULL: of the expression's file */
+	bool fetched;                 /* a module over HTTP … */
+	struct str url;               /* … whose URL may not be known yet */
+	const struct space *importer; /* who imports this module */
+	bool seen;                    /* what it declares has been looked for */
 	struct declaration *declarations;
 	struct import *imports;
 };
@@ -59,6 +62,10 @@ struct custom {
 	const char *id;
 	struct binding *exports;
 	size_t n_exports;
+	/* The import that has not brought its declare yet, or NULL; what stands in its block. */
+	const char *waits_for;
+	const struct stmt *body;
+	const struct scope *scope;
 };
 
 /* What a path of names ("a.b.c") means in the scope l->scope. */

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in fetched.h. That a module imports itself is seen by its URL where that is known when
+ * modules are read; by a depth where it is not (a query that differs, a redirection). */
+#include "host/lang/fetched.h"
+
+#include "host/lang/module.h"
+#include "host/lang/supplied.h"
+#include "host/lang/values/eval.h"
+
+#define MAX_DEPTH 8 /* each level is one more answer to wait for */
+/* Each may be 1 MiB, and is kept three times while it changes. */
+#define MAX_FETCHED 64
+
+/* The URL, if it is known now: it may name a value, or what is no component yet, of which is spoken
+ * when the component is bound. */
+static struct str url_of(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	/* Who looks into what was refused is sure that an error was told. */
+	struct diags *diags = d->l.diags, unsaid = {.arena = ARENA_NULL, .n_errors = 1};
+	struct andiron_value value = {0};
+
+	d->l.diags = &unsaid;
+	d->l.scope = scope;
+	for (const struct stmt *x = s->body; x; x = x->next)
+		if (!x->block && x->value && str_is(x->name, "url") &&
+		    !eval(&d->l, x->value, &value))
+			value = (struct andiron_value){0};
+	d->l.diags = diags;
+	diags_free(&unsaid);
+	if (value.kind != ANDIRON_VALUE_STRING)
+		return STR_NULL;
+	return lang_str(&d->l, (struct str){value.string.ptr, value.string.len});
+}
+
+/* module_path, as Alloy has it. */
+static struct str up_to_slash(struct str url)
+{
+	return str_first(url, str_rfind(url, '/') + 1);
+}
+
+static bool is_bounded(struct draft *d, const struct stmt *s, const struct space *module)
+{
+	const struct space *x = module->importer;
+	unsigned int depth = 0;
+
+	for (; x; x = x->around ? x->around : x->importer) {
+		depth += x->fetched;
+		if (!module->url.n || !str_eq(x->url, module->url))
+			continue;
+		lang_error(&d->l, s->place, NULL,
+			   "a module imports itself: %.*s \"%.*s\" has the URL of what it stands "
+			   "in",
+			   STR_FMT(s->name), STR_FMT(str_first(s->label, 200)));
+		return false;
+	}
+	if (depth >= MAX_DEPTH)
+		lang_error(&d->l, s->place, "does one of them import itself?",
+			   "modules that are fetched import each other more than %d levels deep",
+			   MAX_DEPTH);
+	else if (d->n_fetched >= MAX_FETCHED)
+		lang_error(&d->l, s->place, NULL, "more than %d modules are fetched", MAX_FETCHED);
+	else
+		return true;
+	return false;
+}
+
+bool fetched_get(struct draft *d, const struct scope *scope, const struct stmt *s,
+		 struct space *module, struct source *ret, const char **ret_waits_for)
+{
+	const struct andiron_value *value;
+	const char *id;
+	uint32_t node;
+
+	module->fetched = true;
+	module->url = url_of(d, scope, s);
+	if (module->url.n)
+		module->folder = lang_str(&d->l, up_to_slash(module->url)).p;
+	if (d->l.no_memory || !is_bounded(d, s, module))
+		return false;
+	d->n_fetched++;
+	node = draft_component(d, scope, s);
+	if (node == INDEX_NONE)
+		return false;
+	id = d->nodes.p[node].plan.id;
+	value = supplied_get(d->l.supplied, id, "content");
+	if (!value) {
+		*ret_waits_for = id;
+		d->awaits_modules = true;
+		if (!d->l.supplied)
+			lang_warning(&d->l, s->place, NULL,
+				     "what %s brings is not checked: it is fetched when the agent "
+				     "runs",
+				     id);
+		return true;
+	}
+	*ret_waits_for = NULL;
+	ret->name = arena_printf(d->l.arena, "content of %s", id);
+	ret->text = lang_str(&d->l, (struct str){value->string.ptr, value->string.len});
+	d->l.no_memory |= !ret->name;
+	return ret->name && ret->text.p;
+}
+
+void fetched_wait(struct draft *d, const struct scope *scope, const struct stmt *s,
+		  const char *waits_for)
+{
+	struct custom *custom = module_add_custom(d, scope, s, 0);
+
+	if (!custom)
+		return;
+	custom->waits_for = waits_for;
+	custom->body = s->body;
+	custom->scope = scope;
+}
+
+void fetched_check_waiting(struct draft *d)
+{
+	struct andiron_value value;
+
+	for (size_t i = 0; i < d->l.custom.n && !d->l.no_memory; i++) {
+		const struct custom *custom = d->l.custom.p[i];
+
+		d->l.scope = custom->scope;
+		scope_window(&d->l);
+		for (const struct stmt *s = custom->body; s && !d->l.no_memory; s = s->next)
+			if (!s->block && s->value)
+				eval(&d->l, s->value, &value);
+	}
+}
+
+void fetched_finish(struct draft *d, struct plan *plan)
+{
+	for (size_t i = 0; i < d->l.custom.n; i++) {
+		const struct custom *custom = d->l.custom.p[i];
+		const struct plan_waiting waiting = {custom->id, custom->waits_for, NULL};
+
+		if (custom->waits_for)
+			d->l.no_memory |= !vec_push(&plan->waiting, waiting);
+	}
+	if (!d->awaits_modules)
+		return;
+	d->l.no_memory |= registry_require(d->l.registry, NULL, 0) < 0;
+	plan->may_bring = d->l.registry;
+}
