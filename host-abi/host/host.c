@@ -14,6 +14,7 @@
 
 #define DEFAULT_WORKERS     2
 #define DEFAULT_DRAIN_NS    (10 * NS_PER_SEC)
+#define DEFAULT_CALL_NS     (30 * NS_PER_SEC)
 #define DEFAULT_QUEUE_BYTES ((uint64_t)64 << 20)
 
 static void advance_run(struct loop_task *task)
@@ -51,6 +52,8 @@ static void set_defaults(struct host_options *o)
 		o->drain_ns = DEFAULT_DRAIN_NS;
 	if (!o->queue_bytes)
 		o->queue_bytes = DEFAULT_QUEUE_BYTES;
+	if (!o->isolate_call_ns)
+		o->isolate_call_ns = DEFAULT_CALL_NS;
 }
 
 /* What may fail after the loop and the ledger are there. */

@@ -34,6 +34,7 @@ struct host_options {
 	 * (host/services/sandboxed-worker.h); an absolute path. NULL: there are no such processes,
 	 * and components that want one do without. */
 	const char *worker;
+	int64_t isolate_call_ns; /* how long a call into a process of its own may take; 0: 30 s */
 	/* Called once, on the loop, when every node has started, or failed to (then `failed` names
 	 * those that did). May call host_stop. */
 	void (*live)(void *context, const char *failed);

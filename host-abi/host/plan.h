@@ -19,6 +19,7 @@ struct plan_node {
 	const struct andiron_value *args;
 	struct place place;
 	bool implicit;
+	bool isolate; /* by a process of its own (isolate/isolated.h) */
 };
 
 #define PLAN_TARGETS 1u

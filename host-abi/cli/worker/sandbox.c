@@ -37,7 +37,7 @@
 
 #define ADDRESSES ((rlim_t)1 << 30)
 /* Each thread that finds a name reserves 136 MiB of them, for its stack and its heap. */
-#define ADDRESSES_SENDING ((rlim_t)8 << 30)
+#define ADDRESSES_SENDING   ((rlim_t)8 << 30)
 #define DESCRIPTORS_SENDING 1024
 
 static const int allowed[] = {
@@ -120,6 +120,15 @@ int sandbox_enter(struct error *err)
 		return r;
 	r = install_filter();
 	return r < 0 ? error_errno(err, r, "cannot install the filter of system calls") : 0;
+}
+
+int sandbox_enter_isolated(struct error *err)
+{
+	int r = limit(RLIMIT_CORE, 0);
+
+	if (r == 0 && !WITH_SANITIZER)
+		r = limit(RLIMIT_AS, ADDRESSES_SENDING);
+	return give_up(r, err);
 }
 
 int sandbox_enter_sending(struct error *err)

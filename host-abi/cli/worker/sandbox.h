@@ -16,3 +16,8 @@ int sandbox_enter(struct error *err);
  * be read (proc/client-files.h; where the kernel has no Landlock: what its user may read). 0 or a
  * negative errno with a sentence. */
 int sandbox_enter_sending(struct error *err);
+
+/* For a process that runs a whole component, which may be any. For good: no capability, no new
+ * privilege, no core file, 8 GiB of addresses; and what the agent is confined to itself, which is
+ * inherited. 0 or a negative errno with a sentence. */
+int sandbox_enter_isolated(struct error *err);

@@ -180,6 +180,20 @@ static struct queue_item *take(struct instance *consumer)
 	return item;
 }
 
+/* Whether the queue is held and the item with it. */
+static bool put_in_hand(struct instance *consumer, struct queue_item *item)
+{
+	bool held;
+
+	pthread_mutex_lock(&consumer->lock);
+	held = consumer->queue.held;
+	check(!consumer->queue.in_hand);
+	if (held)
+		consumer->queue.in_hand = item;
+	pthread_mutex_unlock(&consumer->lock);
+	return held;
+}
+
 static void hand_over(struct job *job)
 {
 	struct instance *consumer = container_of(job, struct instance, batch);
@@ -194,23 +208,51 @@ static void hand_over(struct job *job)
 	ledger_processing(ledger, &consumer->ledger_node, samples);
 	atomic_fetch_add(&consumer->received, samples);
 	consumer->component->batch(consumer->self, item->batch);
-	item_free(item, false);
+	if (!put_in_hand(consumer, item))
+		item_free(item, false);
 	ledger_processed(ledger, &consumer->ledger_node, samples);
 }
 
-static void handed_over(struct job *job)
+/* The next one, unless the queue is held. */
+static void go_on(struct instance *consumer)
 {
-	struct instance *consumer = container_of(job, struct instance, batch);
 	bool submit;
 
 	pthread_mutex_lock(&consumer->lock);
-	consumer->queue.scheduled = false;
+	consumer->queue.scheduled = consumer->queue.held;
 	submit = schedule(&consumer->queue);
 	pthread_mutex_unlock(&consumer->lock);
 	if (submit)
 		strand_submit(&consumer->strand, &consumer->batch);
 	else
 		host_poke(consumer->host);
+}
+
+static void handed_over(struct job *job)
+{
+	go_on(container_of(job, struct instance, batch));
+}
+
+void queue_hold(struct instance *consumer)
+{
+	pthread_mutex_lock(&consumer->lock);
+	consumer->queue.held = true;
+	pthread_mutex_unlock(&consumer->lock);
+}
+
+void queue_resume(struct instance *consumer, bool dropped)
+{
+	struct queue_item *item;
+
+	pthread_mutex_lock(&consumer->lock);
+	check(consumer->queue.held);
+	consumer->queue.held = false;
+	item = consumer->queue.in_hand;
+	consumer->queue.in_hand = NULL;
+	pthread_mutex_unlock(&consumer->lock);
+	if (item)
+		item_free(item, dropped);
+	go_on(consumer);
 }
 
 void queue_open(struct instance *consumer)

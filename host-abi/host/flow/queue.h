@@ -17,9 +17,11 @@ struct queue_item;
 struct queue {
 	struct queue_item *first, **tail;
 	uint64_t bytes, limit;
-	bool open;          /* the consumer is live: items may be handed on */
-	bool scheduled;     /* its batch job is in the strand */
-	const char *closed; /* why nothing more is taken, NULL while it is */
+	bool open;      /* the consumer is live: items may be handed on */
+	bool scheduled; /* its batch job is in the strand, or it is held */
+	bool held;
+	struct queue_item *in_hand; /* of a queue that is held */
+	const char *closed;         /* why nothing more is taken, NULL while it is */
 };
 
 /* The queue of `consumer`; never fails. */
@@ -46,6 +48,12 @@ void queue_open(struct instance *consumer);
 /* Drops what waits, and whatever comes after, for this reason (a constant). The first reason stays.
  */
 void queue_close(struct instance *consumer, const char *reason);
+
+/* Within the component's `batch`: nothing more is handed to it, and the batch counts as being
+ * processed, until the second says so, in the strand: `dropped` if the batch was. The second may
+ * be called only after `batch` has returned. */
+void queue_hold(struct instance *consumer);
+void queue_resume(struct instance *consumer, bool dropped);
 
 /* Whether nothing waits and nothing is being processed. */
 bool queue_idle(struct instance *consumer);

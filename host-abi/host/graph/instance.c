@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "host/isolate/isolated.h"
 #include "host/state.h"
 
 #include <errno.h>
@@ -79,15 +80,19 @@ static int enter(struct instance *i, const char *name)
 }
 
 int instance_new(struct host *host, const char *name, const struct andiron_component *component,
-		 struct instance **ret)
+		 bool isolate, struct instance **ret)
 {
 	struct instance *i = calloc(1, sizeof(*i));
 	int r;
 
-	if (!i)
+	if (i && isolate)
+		i->isolated = isolated_new(component);
+	if (!i || (isolate && !i->isolated)) {
+		free(i);
 		return -ENOMEM;
+	}
 	i->host = host;
-	i->component = component;
+	i->component = isolate ? isolated_stand_in(i->isolated) : component;
 	i->file = -1;
 	i->refs = 1;
 	i->health.since_ns = clock_real();
@@ -101,6 +106,11 @@ int instance_new(struct host *host, const char *name, const struct andiron_compo
 	}
 	*ret = i;
 	return 0;
+}
+
+const struct andiron_component *instance_original(const struct instance *i)
+{
+	return i->isolated ? isolated_original(i->isolated) : i->component;
 }
 
 struct instance *instance_ref(struct instance *i)
@@ -133,6 +143,7 @@ void instance_unref(struct instance *i)
 	strand_fini(&i->strand);
 	pthread_mutex_destroy(&i->lock);
 	closep(&i->file);
+	isolated_free(i->isolated);
 	free(i->name);
 	free(i);
 }

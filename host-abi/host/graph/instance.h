@@ -18,6 +18,7 @@
 #include <andiron/component.h>
 
 struct host;
+struct isolated;
 struct plugin_generation;
 
 /* The ABI's opaque error is ours (host.h of the ABI, error_add). */
@@ -73,7 +74,8 @@ struct target_sources {
 struct instance {
 	uint64_t id;
 	struct host *host;
-	const struct andiron_component *component;
+	const struct andiron_component *component; /* what is called */
+	struct isolated *isolated; /* which then stands in for what a process runs; or NULL */
 	const struct plugin_generation *generation; /* its file; NULL: the program's own */
 	int file; /* that file, where a process of its own needs it; else -1 */
 	char *name;
@@ -117,10 +119,12 @@ struct instance {
 	struct instances uses; /* services whose tables it has */
 };
 
-/* Makes and registers an instance with one reference, without calling the component. 0 or -ENOMEM.
- * [loop] */
+/* Makes and registers an instance with one reference, without calling the component; `isolate`: of
+ * a stand-in for it. 0 or -ENOMEM. [loop] */
 int instance_new(struct host *host, const char *name, const struct andiron_component *component,
-		 struct instance **ret);
+		 bool isolate, struct instance **ret);
+/* The component as its plugin has it. */
+const struct andiron_component *instance_original(const struct instance *i);
 struct instance *instance_ref(struct instance *i);
 /* The last one frees it; the component was destroyed or never made. [any] */
 void instance_unref(struct instance *i);

@@ -316,9 +316,9 @@ static void note_file(struct instance *i, const struct registered_plugin *plugin
 	if (!plugin)
 		return;
 	i->generation = plugin->generation;
-	if ((ANDIRON_HAS(i->component, andiron_component, subprocess) ||
-	     ANDIRON_HAS(i->component, andiron_component, sender)) &&
-	    plugin->fd >= 0)
+	if (plugin->fd >= 0 &&
+	    (i->isolated || ANDIRON_HAS(i->component, andiron_component, subprocess) ||
+	     ANDIRON_HAS(i->component, andiron_component, sender)))
 		/* Not one of those that the worker has, see sandboxed-worker.c. */
 		i->file = fcntl(plugin->fd, F_DUPFD_CLOEXEC, SANDBOXED_WORKER_SOCKET + 2);
 }
@@ -333,7 +333,8 @@ int lifecycle_create(struct host *host, const struct plan_node *node, struct ins
 	pthread_rwlock_wrlock(&host->wiring);
 	room = vec_reserve(&host->instances, 1);
 	pthread_rwlock_unlock(&host->wiring);
-	r = room ? instance_new(host, node->id, node->registered->component, &i) : -ENOMEM;
+	r = room ? instance_new(host, node->id, node->registered->component, node->isolate, &i)
+		 : -ENOMEM;
 	if (r < 0)
 		return r;
 	lifecycle_init(i);

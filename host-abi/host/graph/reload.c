@@ -65,7 +65,7 @@ static const struct plan_node *find_node(const struct plan *plan, const struct p
 	if (!plan)
 		return NULL;
 	vec_each (&plan->nodes, n)
-		if (strcmp(n->id, like->id) == 0 &&
+		if (strcmp(n->id, like->id) == 0 && n->isolate == like->isolate &&
 		    n->registered->component == like->registered->component)
 			return n;
 	return NULL;
@@ -74,8 +74,8 @@ static const struct plan_node *find_node(const struct plan *plan, const struct p
 static struct instance *find_instance(struct host *host, const struct plan_node *node)
 {
 	vec_each (&host->instances, at)
-		if (!(*at)->retiring && (*at)->component == node->registered->component &&
-		    strcmp((*at)->name, node->id) == 0)
+		if (!(*at)->retiring && instance_original(*at) == node->registered->component &&
+		    !(*at)->isolated == !node->isolate && strcmp((*at)->name, node->id) == 0)
 			return *at;
 	return NULL;
 }

@@ -312,10 +312,39 @@ static bool fill_in(struct body *body, const struct andiron_option *option)
 	return true;
 }
 
+static bool is_common(const struct body *body, const struct stmt *s)
+{
+	bool is = body->owner->common && !s->block && str_is(s->name, "isolate");
+
+	for (uint32_t i = 0; is && i < body->options->count; i++)
+		is = !str_is(s->name, bind_option(body->options, i)->name);
+	return is;
+}
+
+static bool bind_common(struct body *body, const struct stmt *s)
+{
+	static const struct andiron_option isolate = {.name = "isolate", .type = ANDIRON_TYPE_BOOL};
+	struct bind_common *common = body->owner->common;
+	struct andiron_value value;
+
+	if (common->place.source)
+		lang_error(body->b->l, s->place, NULL, "argument isolate is given twice");
+	common->place = s->place;
+	if (s->broken || !eval(body->b->l, s->value, &value) ||
+	    !bind_convert(body->b, &isolate, s->value, &value))
+		return false;
+	common->isolate = value.integer;
+	return true;
+}
+
 static bool bind_statement(struct body *body, const struct stmt *s)
 {
 	struct slot *slot;
-	const struct andiron_option *option = find(body, s, &slot);
+	const struct andiron_option *option;
+
+	if (is_common(body, s))
+		return bind_common(body, s);
+	option = find(body, s, &slot);
 
 	if (!option || s->broken)
 		return false;

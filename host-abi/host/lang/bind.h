@@ -27,11 +27,18 @@ struct binder {
 	VEC(struct use) uses;
 };
 
+/* What any component can be told, unless it has an option of that name itself. */
+struct bind_common {
+	bool isolate;       /* run it in a process of its own */
+	struct place place; /* where that stands; no source: nowhere */
+};
+
 /* A place to report at: who is bound ("endpoint in pyroscope.write"), where. */
 struct bind_owner {
 	const char *name;
 	struct place place;
-	bool wired; /* the host itself may connect it: receivers are not required */
+	bool wired;                 /* the host itself may connect it: receivers are not required */
+	struct bind_common *common; /* of a component: filled in; NULL for a block */
 };
 
 void binder_free(struct binder *b);

@@ -4,6 +4,7 @@
  * implicit nodes) is left out. */
 #include "host/lang/draft.h"
 #include "host/lang/fetched.h"
+#include "host/lang/isolation.h"
 #include "host/lang/local-file.h"
 #include "host/lang/module.h"
 #include "host/lang/settings.h"
@@ -241,13 +242,24 @@ static void add_value_uses(struct draft *d, uint32_t node, size_t first)
 	}
 }
 
+static void isolate(struct draft *d, struct plan_node *node, const struct bind_common *common)
+{
+	const char *why = common->isolate ? isolation_refusal(node->registered) : NULL;
+
+	node->isolate = common->isolate;
+	if (why)
+		lang_error(&d->l, common->place, why, "%s cannot be isolated",
+			   node->registered->component->name);
+}
+
 static void bind_node(struct draft *d, uint32_t at)
 {
 	struct draft_node *node = &d->nodes.p[at];
 	const struct andiron_component *c = node->plan.registered->component;
 	struct andiron_value *args = lang_array(&d->l, struct andiron_value, 1);
+	struct bind_common common = {0};
 	struct bind_owner owner = {c->name, node->plan.place,
-				   c->flags & ANDIRON_COMPONENT_SYMBOLIZER};
+				   c->flags & ANDIRON_COMPONENT_SYMBOLIZER, &common};
 	struct binder b = {.l = &d->l, .id = node->plan.id};
 	size_t first_value = d->l.value_uses.n;
 
@@ -258,6 +270,7 @@ static void bind_node(struct draft *d, uint32_t at)
 	    bind_body(&b, c->options, node->block->body, &owner, args))
 		node->plan.args = args;
 	node->waits_for = node->plan.args ? NULL : d->l.waits_for;
+	isolate(d, &node->plan, &common);
 	add_uses(d, at, &b);
 	add_value_uses(d, at, first_value);
 	binder_free(&b);

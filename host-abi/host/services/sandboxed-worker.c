@@ -24,10 +24,18 @@
 
 DEFINE_CLEANUP(struct instance *, instance_unref);
 
-static bool has_function(const struct andiron_component *c, bool sends)
+enum kind {
+	PARSES,
+	SENDS,
+	ISOLATED, /* runs the whole component */
+};
+
+static bool has_function(const struct andiron_component *c, enum kind kind)
 {
-	return sends ? ANDIRON_HAS(c, andiron_component, sender)
-		     : ANDIRON_HAS(c, andiron_component, subprocess);
+	if (kind == ISOLATED)
+		return true;
+	return kind == SENDS ? ANDIRON_HAS(c, andiron_component, sender)
+			     : ANDIRON_HAS(c, andiron_component, subprocess);
 }
 
 /* What says how servers are reached and whom to trust; nothing else of the environment, which may
@@ -50,11 +58,11 @@ static bool is_for_sending(const char *variable)
 }
 
 /* The variables that the process gets, in `ret`, which has room for them and NULL. */
-static void choose_environment(bool sends, char *ret[N_FOR_SENDING + 1])
+static void choose_environment(enum kind kind, char *ret[N_FOR_SENDING + 1])
 {
 	size_t n = 0;
 
-	for (char **v = environ; sends && v && *v && n < N_FOR_SENDING; v++)
+	for (char **v = environ; kind != PARSES && v && *v && n < N_FOR_SENDING; v++)
 		if (is_for_sending(*v))
 			ret[n++] = *v;
 	ret[n] = NULL;
@@ -62,22 +70,22 @@ static void choose_environment(bool sends, char *ret[N_FOR_SENDING + 1])
 
 /* The signals that do not reach the process. One that sends delivers what there is to the end: what
  * stops the agent, and perhaps all of a terminal or a service, stops it by the agent alone. */
-static void choose_signals(bool sends, sigset_t *ret)
+static void choose_signals(enum kind kind, sigset_t *ret)
 {
 	static const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 	sigemptyset(ret);
-	for (size_t i = 0; sends && i < sizeof(stops) / sizeof(stops[0]); i++)
+	for (size_t i = 0; kind != PARSES && i < sizeof(stops) / sizeof(stops[0]); i++)
 		sigaddset(ret, stops[i]);
 }
 
 /* What a worker runs: a component of a file, by the file's path or by a descriptor that is given to
- * it; and in which of the two sandboxes. */
+ * it; and as which kind of process. */
 struct code {
 	char path[PATH_MAX];
 	int fd; /* -1: by its path */
 	const char *component;
-	bool sends;
+	enum kind kind;
 };
 
 /* The file that this instance is of. Another may be at its path by now: then it is given by the
@@ -89,7 +97,7 @@ static int find_code(const struct instance *i, struct code *ret)
 	struct stat st;
 	int n;
 
-	if (!dladdr(i->component, &where) || !where.dli_fname)
+	if (!dladdr(instance_original(i), &where) || !where.dli_fname)
 		return -ENOENT;
 	ret->fd = -1;
 	if (g && (stat(g->path, &st) < 0 || !generation_is_file(g, &st))) {
@@ -114,7 +122,7 @@ static int choose_files(posix_spawn_file_actions_t *actions, const struct code *
 	if (r == 0 && code->fd >= 0)
 		r = posix_spawn_file_actions_adddup2(actions, code->fd,
 						     SANDBOXED_WORKER_SOCKET + 1);
-	for (int fd = 0; r == 0 && code->sends && fd <= STDERR_FILENO; fd++)
+	for (int fd = 0; r == 0 && code->kind != PARSES && fd <= STDERR_FILENO; fd++)
 		r = posix_spawn_file_actions_addopen(actions, fd, "/dev/null",
 						     fd ? O_WRONLY : O_RDONLY, 0);
 	return r;
@@ -122,22 +130,22 @@ static int choose_files(posix_spawn_file_actions_t *actions, const struct code *
 
 static int spawn_worker(const char *worker, const struct code *code, int socket, pid_t *ret)
 {
-	const char *const argv[] = {
-		"andiron", "worker", code->path, code->component, code->sends ? "sender" : NULL,
-		NULL};
+	static const char *const words[] = {[SENDS] = "sender", [ISOLATED] = "isolated"};
+	const char *const argv[] = {"andiron",       "worker",          code->path,
+				    code->component, words[code->kind], NULL};
 	char *envp[N_FOR_SENDING + 1];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t mask;
 	int r;
 
-	choose_environment(code->sends, envp);
-	choose_signals(code->sends, &mask);
+	choose_environment(code->kind, envp);
+	choose_signals(code->kind, &mask);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attr);
 	/* In a session of its own it has no terminal. */
 	posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGMASK |
-						(code->sends ? POSIX_SPAWN_SETSID : 0)));
+						(code->kind != PARSES ? POSIX_SPAWN_SETSID : 0)));
 	posix_spawnattr_setsigmask(&attr, &mask);
 	r = choose_files(&actions, code, socket);
 	if (r == 0)
@@ -147,17 +155,17 @@ static int spawn_worker(const char *worker, const struct code *code, int socket,
 	return -r;
 }
 
-static int start_component(const struct instance *i, bool sends, int32_t *ret_socket,
+static int start_component(const struct instance *i, enum kind kind, int32_t *ret_socket,
 			   int32_t *ret_pidfd)
 {
 	const char *worker = i->host->options.worker;
 	_cleanup_(closep) int ours = -1;
 	_cleanup_(closep) int theirs = -1;
 	int fds[2], pidfd, r;
-	struct code code = {.component = i->component->name, .sends = sends};
+	struct code code = {.component = i->component->name, .kind = kind};
 	pid_t pid;
 
-	if (!worker || !has_function(i->component, sends))
+	if (!worker || !has_function(i->component, kind))
 		return -ENOENT;
 	r = find_code(i, &code);
 	if (r < 0)
@@ -185,23 +193,28 @@ static int start_component(const struct instance *i, bool sends, int32_t *ret_so
 	return 0;
 }
 
-static int32_t start(uint64_t instance, bool sends, int32_t *ret_socket, int32_t *ret_pidfd)
+int isolated_process_start(const struct instance *i, int *ret_socket, int *ret_pidfd)
+{
+	return start_component(i, ISOLATED, ret_socket, ret_pidfd);
+}
+
+static int32_t start(uint64_t instance, enum kind kind, int32_t *ret_socket, int32_t *ret_pidfd)
 {
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
 
 	if (!i || !ret_socket || !ret_pidfd)
 		return -EINVAL;
-	return start_component(i, sends, ret_socket, ret_pidfd);
+	return start_component(i, kind, ret_socket, ret_pidfd);
 }
 
 static int32_t worker_start(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd)
 {
-	return start(instance, false, ret_socket, ret_pidfd);
+	return start(instance, PARSES, ret_socket, ret_pidfd);
 }
 
 static int32_t sender_start(void *self, uint64_t instance, int32_t *ret_socket, int32_t *ret_pidfd)
 {
-	return start(instance, true, ret_socket, ret_pidfd);
+	return start(instance, SENDS, ret_socket, ret_pidfd);
 }
 
 const struct andiron_subprocess sandboxed_worker = {

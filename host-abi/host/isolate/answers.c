@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the process says. All of it is a stranger's: each message is checked, and how much it may
+ * say is bounded. Contract in isolated-private.h. */
+#include "host/isolate/isolated-private.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "host/isolate/batch-memory.h"
+#include "host/services/services.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define AT_ONCE      64 /* messages that are read before others have their turn */
+#define WINDOW_NS    (10 * NS_PER_SEC)
+#define MAX_MESSAGES 20000 /* in it, of one process */
+#define MAX_LINES    200   /* that are logged of them */
+
+/* How often this word was counted before. */
+static uint64_t known(const struct isolate_counts *c, const char *reason)
+{
+	for (size_t i = 0; i < c->n_reasons; i++)
+		if (strcmp(c->dropped[i].word, reason) == 0)
+			return c->dropped[i].samples;
+	return 0;
+}
+
+static bool is_rise(const struct isolate_counts *from, const struct isolate_counts *to)
+{
+	if (to->delivered < from->delivered || to->carried < from->carried ||
+	    to->n_reasons < from->n_reasons)
+		return false;
+	for (size_t i = 0; i < to->n_reasons; i++) {
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(to->dropped[i].word, to->dropped[k].word) == 0)
+				return false;
+		if (to->dropped[i].samples < known(from, to->dropped[i].word))
+			return false;
+	}
+	for (size_t i = 0; i < from->n_reasons; i++)
+		if (known(to, from->dropped[i].word) < from->dropped[i].samples)
+			return false;
+	return true;
+}
+
+static uint64_t beyond(uint64_t n, uint64_t part)
+{
+	return n > part ? n - part : 0;
+}
+
+static void show_store(struct isolated *p)
+{
+	struct ledger *l = &p->instance->host->ledger;
+
+	ledger_level(l, &p->instance->ledger_node, ANDIRON_LEDGER_SPOOLED, p->counts.spooled);
+	ledger_level(l, &p->instance->ledger_node, ANDIRON_LEDGER_UNCERTAIN, p->counts.uncertain);
+}
+
+/* Levels may be ahead of sums or behind them for a moment. */
+static void settle(struct isolated *p)
+{
+	const struct isolate_counts *c = &p->counts;
+	uint64_t n = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c) + c->spooled +
+		     c->uncertain;
+
+	n = beyond(n, c->carried);
+	n = n < p->given ? n : p->given;
+	holdings_settle(p, beyond(n, p->settled));
+}
+
+/* Whether it has settled no more samples than it was given and has found. */
+static bool is_possible(const struct isolated *p, const struct isolate_counts *c)
+{
+	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c);
+
+	return out <= p->given + c->carried;
+}
+
+static int on_counts(struct isolated *p, struct str text)
+{
+	struct isolate_counts c, was = p->counts;
+
+	if (!isolate_counts_get(text, &c) || !is_rise(&was, &c) || !is_possible(p, &c))
+		return -EBADMSG;
+	if (!p->forwards)
+		isolated_count(p, ANDIRON_LEDGER_DELIVERED, STR_NULL, c.delivered - was.delivered);
+	isolated_count(p, ANDIRON_LEDGER_CARRIED, STR_NULL,
+		       beyond(c.carried, p->left) - beyond(was.carried, p->left));
+	for (size_t i = 0; i < c.n_reasons; i++)
+		isolated_count(p, ANDIRON_LEDGER_DROPPED, str_of(c.dropped[i].word),
+			       c.dropped[i].samples - known(&was, c.dropped[i].word));
+	p->counts = c;
+	settle(p);
+	if (p->ready)
+		show_store(p);
+	holdings_show(p);
+	return 0;
+}
+
+/* What the last one had in its store and this one has not found there is lost. */
+static int on_ready(struct isolated *p, const struct isolate_message *m)
+{
+	if (p->ready)
+		return -EBADMSG;
+	if (m->number) {
+		snprintf(p->why, sizeof(p->why), "%.*s", STR_FMT(str_first(m->text, 390)));
+		return m->number < 4096 ? -(int)m->number : -EBADMSG;
+	}
+	p->ready = true;
+	isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("isolate_died"),
+		       beyond(p->left, p->counts.carried));
+	if (p->left > p->counts.carried)
+		p->left = p->counts.carried;
+	show_store(p);
+	if (p->n_starts > 1)
+		instance_health(p->instance, ANDIRON_HEALTH_HEALTHY,
+				STR("running, in another process"));
+	return holdings_pump(p);
+}
+
+static int on_done(struct isolated *p, uint64_t number)
+{
+	if (!p->in_hand || number != p->number)
+		return -EBADMSG;
+	p->in_hand = false;
+	holdings_settle(p, 0);
+	return holdings_pump(p);
+}
+
+/* The batch whose objects it may name: the one that was given last. */
+static const struct andiron_batch *given_last(const struct isolated *p)
+{
+	for (size_t i = p->holdings.n; i > 0; i--)
+		if (p->holdings.p[i - 1].given)
+			return p->holdings.p[i - 1].batch;
+	return NULL;
+}
+
+static int on_send(struct isolated *p, int fd)
+{
+	const struct andiron_batch *batch;
+	int r = p->forwards && fd >= 0 ? memory_batch(fd, given_last(p), &batch) : -EBADMSG;
+
+	if (r < 0)
+		return r;
+	if (batch->samples > p->given ||
+	    p->passed + batch->samples + isolated_dropped(&p->counts) > p->given)
+		r = -EBADMSG;
+	if (r == 0 && host_services.send_batch(p->instance->id, batch) < 0)
+		r = -EBADMSG;
+	if (r == 0) {
+		p->passed += batch->samples;
+		settle(p);
+		holdings_show(p);
+	}
+	batch->release(batch->owner);
+	return r;
+}
+
+static int on_log(struct isolated *p, const struct isolate_message *m)
+{
+	struct log *log = &p->instance->host->log;
+	uint64_t level = m->number <= ANDIRON_LOG_DEBUG ? m->number : ANDIRON_LOG_DEBUG;
+
+	if (p->n_lines++ < MAX_LINES)
+		log_write(log, (uint32_t)level, str_of(p->instance->name), m->text, NULL, 0);
+	else if (p->n_lines == MAX_LINES + 1)
+		log_printf(log, ANDIRON_LOG_WARN, p->instance->name,
+			   "its process says too much: more lines are left out for some seconds");
+	return 0;
+}
+
+static int on_metrics(struct isolated *p, struct str text)
+{
+	buf_clear(&p->metrics);
+	return buf_str_append(&p->metrics, text) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int on_health(struct isolated *p, const struct isolate_message *m)
+{
+	if (m->number > ANDIRON_HEALTH_EXITED)
+		return -EBADMSG;
+	instance_health(p->instance, (uint32_t)m->number, m->text);
+	return 0;
+}
+
+static int on_ended(struct isolated *p)
+{
+	if (!p->told)
+		return -EBADMSG;
+	p->ended = true;
+	host_services.drained(p->instance->id);
+	return 0;
+}
+
+static int handle(struct isolated *p, const struct isolate_message *m, int fd)
+{
+	switch (m->type) {
+	case ISOLATE_READY:
+		return on_ready(p, m);
+	case ISOLATE_DONE:
+		return on_done(p, m->number);
+	case ISOLATE_COUNTS:
+		return on_counts(p, m->text);
+	case ISOLATE_HEALTH:
+		return on_health(p, m);
+	case ISOLATE_LOG:
+		return on_log(p, m);
+	case ISOLATE_METRICS:
+		return on_metrics(p, m->text);
+	case ISOLATE_SEND:
+		return on_send(p, fd);
+	case ISOLATE_FULL:
+		host_services.full(p->instance->id, m->number != 0);
+		return 0;
+	case ISOLATE_ENDED:
+		return on_ended(p);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static bool is_too_much(struct isolated *p)
+{
+	int64_t now = clock_mono();
+
+	if (now - p->window_ns > WINDOW_NS) {
+		p->window_ns = now;
+		p->n_messages = p->n_lines = 0;
+	}
+	return p->n_messages++ >= MAX_MESSAGES;
+}
+
+int isolated_read(struct isolated *p)
+{
+	int r = 1;
+
+	for (int n = 0; r == 1 && n < AT_ONCE && !p->ended; n++) {
+		_cleanup_(closep) int fd = -1;
+		struct isolate_message m;
+
+		r = isolate_take(p->socket, p->packet, &m, &fd);
+		if (r == 1 && is_too_much(p))
+			return -EBADMSG;
+		if (r == 1) {
+			int handled = handle(p, &m, fd);
+
+			if (handled < 0)
+				return handled;
+		}
+	}
+	return r < 0 ? r : 0;
+}

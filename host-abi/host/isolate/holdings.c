@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches that the process has, and what becomes of them. Contract in isolated-private.h. */
+#include "host/isolate/isolated-private.h"
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "host/isolate/batch-memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAX_HOLDINGS 4096
+
+void isolated_count(struct isolated *p, uint32_t entry, struct str reason, uint64_t samples)
+{
+	if (samples)
+		ledger_count(&p->instance->host->ledger, &p->instance->ledger_node, entry, reason,
+			     samples);
+}
+
+uint64_t isolated_dropped(const struct isolate_counts *counts)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < counts->n_reasons; i++)
+		sum += counts->dropped[i].samples;
+	return sum;
+}
+
+/* What the process that runs has of samples and has not settled, by its own books: so the equation
+ * holds whatever it says. Before it is ready, the store is what the last one has left. */
+void holdings_show(struct isolated *p)
+{
+	const struct isolate_counts *c = &p->counts;
+	uint64_t in = p->given + c->carried, waiting = 0;
+	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c) + c->spooled +
+		       c->uncertain;
+
+	vec_each (&p->holdings, h)
+		waiting += h->given ? 0 : h->left;
+	if (p->socket < 0 || !p->ready)
+		in = out;
+	ledger_level(&p->instance->host->ledger, &p->instance->ledger_node,
+		     ANDIRON_LEDGER_IN_FLIGHT, waiting + (in > out ? in - out : 0));
+}
+
+static void take_off(struct isolated *p, size_t at)
+{
+	struct holding *h = &p->holdings.p[at];
+
+	p->held_bytes -= h->batch->bytes;
+	h->batch->release(h->batch->owner);
+	p->holdings.n--;
+	memmove(h, h + 1, (p->holdings.n - at) * sizeof(*h));
+}
+
+static void take_off_settled(struct isolated *p)
+{
+	while (p->holdings.n && p->holdings.p[0].given && p->holdings.p[0].left == 0)
+		take_off(p, 0);
+}
+
+int holdings_add(struct isolated *p, const struct andiron_batch *batch)
+{
+	uint64_t most = p->instance->host->options.queue_bytes;
+
+	if (!vec_push(&p->holdings, ((struct holding){batch, batch->samples, false}))) {
+		isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("no_memory"), batch->samples);
+		return -ENOMEM;
+	}
+	batch->retain(batch->owner);
+	p->held_bytes += batch->bytes;
+	while (p->holdings.n > 1 && p->holdings.p[0].given &&
+	       (p->held_bytes > most || p->holdings.n > MAX_HOLDINGS)) {
+		p->forgotten += p->holdings.p[0].left;
+		take_off(p, 0);
+	}
+	return 0;
+}
+
+void holdings_settle(struct isolated *p, uint64_t samples)
+{
+	uint64_t n = samples < p->forgotten ? samples : p->forgotten;
+
+	p->settled += samples;
+	p->forgotten -= n;
+	samples -= n;
+	for (size_t i = 0; samples && i < p->holdings.n && p->holdings.p[i].given; i++) {
+		struct holding *h = &p->holdings.p[i];
+
+		n = samples < h->left ? samples : h->left;
+		h->left -= n;
+		samples -= n;
+	}
+	take_off_settled(p);
+}
+
+static struct holding *next(struct isolated *p)
+{
+	vec_each (&p->holdings, h)
+		if (!h->given)
+			return h;
+	return NULL;
+}
+
+static int give(struct isolated *p, struct holding *h)
+{
+	struct isolate_message m = {.type = ISOLATE_BATCH, .number = p->number + 1};
+	_cleanup_(closep) int fd = -1;
+	int r = memory_of_batch(h->batch, &fd);
+
+	if (r < 0) { /* nothing is wrong with the process */
+		isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("no_memory"), h->left);
+		take_off(p, (size_t)(h - p->holdings.p));
+		p->lost = true;
+		return holdings_pump(p);
+	}
+	h->given = true;
+	p->number++;
+	p->given += h->batch->samples;
+	p->in_hand = true;
+	p->due_ns = clock_mono() + p->instance->host->options.isolate_call_ns;
+	return isolate_put(p->socket, &m, fd, false);
+}
+
+static int tell_drain(struct isolated *p)
+{
+	int64_t left = p->instance->deadline_ns - clock_mono();
+	struct isolate_message m = {.type = ISOLATE_DRAIN, .number = left > 0 ? (uint64_t)left : 0};
+
+	p->told = true;
+	return isolate_put(p->socket, &m, -1, false);
+}
+
+int holdings_pump(struct isolated *p)
+{
+	struct holding *h = next(p);
+	int r = 0;
+
+	if (p->socket < 0 || !p->ready || p->in_hand)
+		return 0;
+	if (h) {
+		r = give(p, h);
+	} else if (p->holds_queue) {
+		p->holds_queue = false;
+		queue_resume(p->instance, p->lost);
+		p->lost = false;
+	} else if (p->drains && !p->told) {
+		r = tell_drain(p);
+	}
+	holdings_show(p);
+	return r;
+}
+
+static void drop(struct isolated *p, size_t at, struct str reason)
+{
+	isolated_count(p, ANDIRON_LEDGER_DROPPED, reason, p->holdings.p[at].left);
+	p->n_lost++;
+	take_off(p, at);
+}
+
+void holdings_lose(struct isolated *p, struct str reason)
+{
+	size_t n_given = 0;
+
+	isolated_count(p, ANDIRON_LEDGER_DROPPED, reason, p->forgotten);
+	p->forgotten = 0;
+	take_off_settled(p);
+	while (n_given < p->holdings.n && p->holdings.p[n_given].given)
+		n_given++;
+	if (n_given && p->holdings.p[0].left < p->holdings.p[0].batch->samples) {
+		drop(p, 0, reason);
+	} else if (n_given) {
+		drop(p, n_given - 1, reason);
+		p->lost |= p->in_hand;
+	}
+	vec_each (&p->holdings, h)
+		h->given = false;
+	p->in_hand = false;
+}
+
+void holdings_clear(struct isolated *p, struct str reason)
+{
+	isolated_count(p, ANDIRON_LEDGER_DROPPED, reason, p->forgotten);
+	p->forgotten = 0;
+	while (p->holdings.n) {
+		isolated_count(p, ANDIRON_LEDGER_DROPPED, reason, p->holdings.p[0].left);
+		take_off(p, 0);
+	}
+	p->in_hand = false;
+}

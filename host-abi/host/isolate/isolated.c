@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stand-in's verbs. Contract in isolated.h. */
+#include "host/isolate/isolated-private.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "host/isolate/metric-bytes.h"
+#include "host/isolate/value-bytes.h"
+#include "host/services/callbacks.h"
+
+#include <errno.h>
+#include <poll.h>
+
+static int32_t create(const struct andiron_host *host, uint64_t instance,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
+{
+	struct instance *i = instance_get(instance);
+	struct isolated *p;
+
+	if (!i)
+		return -EINVAL;
+	instance_unref(i); /* it has us, and outlives its calls */
+	p = i->isolated;
+	p->instance = i;
+	if (!i->host->options.worker)
+		return error_set(&err->error, -ENOENT,
+				 "`isolate` needs the andiron command, which runs the component: "
+				 "install it, or name it as the worker");
+	p->arguments.limit = VALUE_BYTES_MAX;
+	value_bytes_put(&p->arguments, args);
+	p->packet = malloc(sizeof(*p->packet));
+	if (p->arguments.failed || !p->packet)
+		return -ENOMEM;
+	*ret_self = p;
+	return 0;
+}
+
+/* Waits until it is ready: 0, or what is wrong. */
+static int await_ready(struct isolated *p)
+{
+	int r = 0;
+
+	while (r == 0 && !p->ready) {
+		struct pollfd readable = {.fd = p->socket, .events = POLLIN};
+		int64_t left = p->due_ns - clock_mono();
+
+		if (left <= 0)
+			return -ETIMEDOUT;
+		poll(&readable, 1, (int)(left / NS_PER_MSEC) + 1);
+		r = isolated_read(p);
+	}
+	return r;
+}
+
+static int32_t start(void *self, struct andiron_error *err)
+{
+	struct isolated *p = self;
+	char how[64] = "", why[480];
+	int r = isolated_start(p);
+
+	if (r == 0)
+		r = await_ready(p);
+	if (r == 0)
+		r = isolated_watch(p);
+	if (r == 0)
+		return 0;
+	isolated_close(p, how, sizeof(how));
+	isolated_reason(p, r, how, why, sizeof(why));
+	return error_set(&err->error, r, "%s%s", p->why[0] ? "" : "in its own process: ", why);
+}
+
+static void go_on(struct isolated *p)
+{
+	int r = holdings_pump(p);
+
+	if (r < 0)
+		isolated_fail(p, r);
+	else
+		isolated_arm(p);
+}
+
+static void batch(void *self, const struct andiron_batch *batch)
+{
+	struct isolated *p = self;
+
+	if (p->stopping || p->told) {
+		isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("stopped"), batch->samples);
+		return;
+	}
+	if (holdings_add(p, batch) < 0)
+		return;
+	queue_hold(p->instance);
+	p->holds_queue = true;
+	holdings_show(p);
+	go_on(p);
+}
+
+static int32_t drain(void *self, int64_t deadline_ns)
+{
+	struct isolated *p = self;
+
+	p->drains = true;
+	go_on(p);
+	return 0;
+}
+
+/* What it still has is lost, as what any component has at its deadline. */
+static void stop(void *self)
+{
+	struct isolated *p = self;
+	struct instance *i = p->instance;
+	bool drained = p->ended;
+	char how[64];
+
+	p->stopping = true;
+	isolated_arm(p);
+	isolated_close(p, how, sizeof(how));
+	if (!drained) {
+		holdings_clear(p, STR("deadline"));
+		p->given = p->passed = 0;
+		p->counts = (struct isolate_counts){0};
+		holdings_show(p);
+	}
+	if (p->holds_queue)
+		queue_resume(i, true);
+	p->holds_queue = false;
+}
+
+static void destroy(void *self)
+{
+	/* The instance frees it. */
+}
+
+static void metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	const struct isolated *p = self;
+	struct andiron_metric m = {
+		.name = "andiron_isolate_starts_total",
+		.help = "Processes that were started for this component.",
+		.kind = ANDIRON_METRIC_COUNTER,
+		.value = (double)p->n_starts,
+	};
+
+	sink->add(sink->self, &m);
+	m.name = "andiron_isolate_lost_batches_total";
+	m.help = "Batches that were lost because such a process ended.";
+	m.value = (double)p->n_lost;
+	sink->add(sink->self, &m);
+	m.name = "andiron_isolate_up";
+	m.help = "Whether such a process runs and is ready.";
+	m.kind = ANDIRON_METRIC_GAUGE;
+	m.value = p->socket >= 0 && p->ready;
+	sink->add(sink->self, &m);
+	metric_bytes_each(buf_str(&p->metrics), sink);
+}
+
+bool isolated_forwards(const struct andiron_component *c)
+{
+	const struct andiron_options *o = c->options;
+	bool ends = c->flags & ANDIRON_COMPONENT_WRITER;
+
+	for (uint32_t i = 0; o && !ends && i < o->count; i++) {
+		const void *at = (const char *)o->items + (size_t)i * o->stride;
+
+		if (((const struct andiron_option *)at)->type == ANDIRON_TYPE_RECEIVERS)
+			return true;
+	}
+	return false;
+}
+
+struct isolated *isolated_new(const struct andiron_component *of)
+{
+	struct isolated *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->of = of;
+	p->forwards = isolated_forwards(of);
+	p->socket = p->pidfd = -1;
+	p->component = (struct andiron_component){
+		.size = sizeof(p->component),
+		.flags = of->flags,
+		.name = of->name,
+		.summary = of->summary,
+		.options = of->options,
+		.exports = of->exports,
+		.n_exports = of->n_exports,
+		.create = create,
+		.start = start,
+		.drain = drain,
+		.stop = stop,
+		.destroy = destroy,
+		.batch = batch,
+		.metrics = metrics,
+	};
+	return p;
+}
+
+void isolated_free(struct isolated *p)
+{
+	if (!p)
+		return;
+	vec_each (&p->holdings, h)
+		h->batch->release(h->batch->owner);
+	vec_free(&p->holdings);
+	buf_free(&p->arguments);
+	buf_free(&p->metrics);
+	free(p->packet);
+	free(p);
+}
+
+const struct andiron_component *isolated_stand_in(const struct isolated *p)
+{
+	return &p->component;
+}
+
+const struct andiron_component *isolated_original(const struct isolated *p)
+{
+	return p->of;
+}

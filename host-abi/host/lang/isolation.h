@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which components may run in a process of their own (`isolate = true`): those that are given
+ * batches and need nothing of the agent but that. */
+#pragma once
+
+#include "host/registry.h"
+
+/* Why the component may not, as a sentence; NULL: it may. */
+const char *isolation_refusal(const struct registered_component *registered);
