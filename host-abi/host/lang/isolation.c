@@ -11,7 +11,8 @@ static bool lists(const char *const *ids)
 static bool gives_batches_only(const struct andiron_component *c)
 {
 	for (uint64_t i = 0; i < c->n_exports; i++)
-		if (c->exports[i].type != ANDIRON_EXPORT_RECEIVER)
+		if (c->exports[i].type != ANDIRON_EXPORT_RECEIVER &&
+		    c->exports[i].type != ANDIRON_EXPORT_CAPSULE)
 			return false;
 	return true;
 }

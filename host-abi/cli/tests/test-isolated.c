@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Isolated components: a host with a writer (unreliable.c) in a process of `andiron worker`. */
+#include "host/tests/test-support.h"
+
+#include "host/isolate/isolated.h"
+#include "host/registry/generation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct run {
+	const char *fault;
+	bool keeps;
+	struct host *host;
+	struct probe producer;
+	uint64_t wanted; /* samples that are settled, or kept, when it may stop */
+	bool stopped;
+};
+
+static void send_three(struct probe *p)
+{
+	test_take(p, 10, 0);
+	test_take(p, 13, 0);
+	test_take(p, 10, 0);
+}
+
+static uint64_t dropped(struct host *host)
+{
+	const struct ledger_writer *w = test_writer_row(host, "w");
+
+	return w->dropped;
+}
+
+/* Once all has come to where it stays. */
+static void look(void *context)
+{
+	struct run *run = context;
+	const struct ledger_writer *w;
+	uint64_t at;
+
+	if (run->stopped || !atomic_load(&run->producer.n_start))
+		return;
+	w = test_writer_row(run->host, "w");
+	at = w->delivered + w->dropped;
+	if (run->keeps)
+		at += host_metric(run->host, "w", "andiron_isolate_up") > 0 ? w->in_flight : 0;
+	if (at < run->wanted)
+		return;
+	run->stopped = true;
+	host_stop(run->host);
+}
+
+static struct registered_component registered_writer(void)
+{
+	static struct registered_plugin plugin;
+	struct error err = ERROR_NULL;
+
+	expect_eq(registry_load(UNRELIABLE, &plugin.plugin, NULL, &err), 0);
+	plugin.path = UNRELIABLE;
+	plugin.outline = plugin.plugin;
+	plugin.generation = generation_of(plugin.plugin);
+	plugin.fd = -1;
+	return (struct registered_component){plugin.plugin->components[0], &plugin};
+}
+
+static struct plan *plan_of(struct run *run)
+{
+	struct plan *plan = test_plan();
+	struct registered_component *writer = arena_alloc(&plan->arena, sizeof(*writer));
+	struct andiron_value *args = arena_alloc(&plan->arena, 3 * sizeof(*args));
+	struct andiron_str *keys = arena_alloc(&plan->arena, 2 * sizeof(*keys));
+	uint32_t producer = test_node(plan, "p", &test_producer, &run->producer);
+
+	expect(writer && args && keys);
+	*writer = registered_writer();
+	keys[0] = (struct andiron_str){"fault", 5};
+	keys[1] = (struct andiron_str){"keeps", 5};
+	args[1] = (struct andiron_value){.kind = ANDIRON_VALUE_STRING,
+					 .string = {run->fault, strlen(run->fault)}};
+	args[2] = (struct andiron_value){.kind = ANDIRON_VALUE_BOOL, .integer = run->keeps};
+	args[0] = (struct andiron_value){
+		.kind = ANDIRON_VALUE_MAP, .keys = keys, .items = args + 1, .n_items = 2};
+	expect(vec_push(&plan->nodes,
+			((struct plan_node){
+				.id = "w", .registered = writer, .args = args, .isolate = true})));
+	test_batches(plan, producer, producer + 1);
+	return plan;
+}
+
+static struct host *run_it(struct run *run, int64_t call_ns, int expected)
+{
+	struct error err = ERROR_NULL;
+
+	run->producer.on_start = send_three;
+	run->wanted = 33;
+	run->host = test_host((struct host_options){.worker = ANDIRON_COMMAND_BUILT,
+						    .isolate_call_ns = call_ns,
+						    .drain_ns = 60 * NS_PER_SEC});
+	expect_eq(host_load(run->host, plan_of(run), &err), 0);
+	expect_eq(host_timer(run->host, NS_PER_MSEC, 10 * NS_PER_MSEC, look, run), 0);
+	test_run(run->host, expected);
+	return run->host;
+}
+
+/* What it is given is delivered as by any other, and its metrics are seen. */
+TEST(delivers_all)
+{
+	struct run run = {.fault = ""};
+	struct host *host = run_it(&run, 0, 0);
+
+	expect_eq(test_writer_row(host, "w")->delivered, 33);
+	expect_eq(dropped(host), 0);
+	host_free(host);
+}
+
+static void loses_one(const char *fault, const char *reason, int64_t call_ns)
+{
+	struct run run = {.fault = fault};
+	struct host *host = run_it(&run, call_ns, 0);
+
+	expect_eq(test_writer_row(host, "w")->delivered, 20);
+	expect_eq(test_dropped(host, "w", reason), 13);
+	expect_eq(dropped(host), 13);
+	host_free(host);
+}
+
+/* Whatever it does, it costs the batch in its hands, and that by its own reason; the others are
+ * delivered by the next process. */
+TEST(a_crash_costs_one_batch)
+{
+	loses_one("crash", "w:isolate_died", 0);
+}
+
+TEST(a_hang_costs_one_batch)
+{
+	loses_one("hang", "w:isolate_hung", 5 * NS_PER_SEC);
+}
+
+TEST(a_lie_costs_one_batch)
+{
+	loses_one("lie", "w:isolate_lied", 0);
+}
+
+TEST(junk_costs_one_batch)
+{
+	loses_one("junk", "w:isolate_lied", 0);
+}
+
+/* What it had kept is given to the next process again. */
+TEST(what_was_kept_is_given_again)
+{
+	struct run run = {.fault = "crash", .keeps = true};
+	struct host *host = run_it(&run, 0, 0);
+
+	expect_eq(test_writer_row(host, "w")->delivered, 20);
+	expect_eq(test_dropped(host, "w", "w:isolate_died"), 13);
+	host_free(host);
+}
+
+static void fails(const char *fault, const char *word)
+{
+	struct run run = {.fault = fault};
+	struct host *host = run_it(&run, 0, -EIO);
+
+	expect(strstr(host->failed_cause, word));
+	host_free(host);
+}
+
+/* One that does not start is a component that does not start, for the reason that it gives. */
+TEST(a_start_that_fails_says_why)
+{
+	fails("start", "signal 9 ended it");
+	fails("refuse", "no such luck");
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A writer that delivers, until it is given a batch of 13 samples: then it does what its argument
+ * `fault` says. With `keeps` it delivers at the end only; with "start" it does not even begin. */
+#include <andiron/plugin.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SOCKET 3 /* of the process that runs it */
+
+struct writer {
+	const struct andiron_host *host;
+	uint64_t instance, kept;
+	char fault[16];
+	int keeps;
+};
+
+static int32_t create(const struct andiron_host *host, uint64_t instance,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->host = host;
+	w->instance = instance;
+	for (uint64_t i = 0; i < args->n_items; i++) {
+		const struct andiron_value *v = &args->items[i];
+
+		if (v->kind == ANDIRON_VALUE_BOOL)
+			w->keeps = v->integer != 0;
+		else if (v->kind == ANDIRON_VALUE_STRING && v->string.len < sizeof(w->fault))
+			memcpy(w->fault, v->string.ptr, v->string.len);
+	}
+	*ret_self = w;
+	return 0;
+}
+
+static int32_t start(void *self, struct andiron_error *err)
+{
+	struct writer *w = self;
+
+	if (strcmp(w->fault, "start") == 0)
+		raise(SIGKILL);
+	if (strcmp(w->fault, "refuse") == 0)
+		return w->host->error_add(err, -EINVAL, "no such luck", 12);
+	return 0;
+}
+
+static void misbehave(const struct writer *w)
+{
+	static const char junk[100] = "junk";
+
+	if (strcmp(w->fault, "crash") == 0)
+		raise(SIGKILL);
+	while (strcmp(w->fault, "hang") == 0)
+		pause();
+	if (strcmp(w->fault, "lie") == 0)
+		w->host->ledger_add(w->instance, ANDIRON_LEDGER_DELIVERED, NULL, 1000);
+	if (strcmp(w->fault, "junk") == 0 && write(SOCKET, junk, sizeof(junk)) < 0)
+		raise(SIGKILL);
+}
+
+static void batch(void *self, const struct andiron_batch *b)
+{
+	struct writer *w = self;
+
+	if (b->samples == 13)
+		misbehave(w);
+	if (w->keeps) {
+		w->kept += b->samples;
+		w->host->ledger_set(w->instance, ANDIRON_LEDGER_IN_FLIGHT, w->kept);
+	} else {
+		w->host->ledger_add(w->instance, ANDIRON_LEDGER_DELIVERED, NULL, b->samples);
+	}
+}
+
+static int32_t drain(void *self, int64_t deadline_ns)
+{
+	struct writer *w = self;
+
+	w->host->ledger_set(w->instance, ANDIRON_LEDGER_IN_FLIGHT, 0);
+	w->host->ledger_add(w->instance, ANDIRON_LEDGER_DELIVERED, NULL, w->kept);
+	w->kept = 0;
+	w->host->drained(w->instance);
+	return 0;
+}
+
+static void stop(void *self)
+{
+}
+
+static void metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	const struct andiron_metric m = {
+		.name = "test_metric", .help = "Of the test.", .kind = 2, .value = 42};
+
+	sink->add(sink->self, &m);
+}
+
+static const struct andiron_option options[] = {
+	{.name = "fault", .type = ANDIRON_TYPE_STRING, .doc = "What it does at 13 samples."},
+	{.name = "keeps", .type = ANDIRON_TYPE_BOOL, .doc = "Whether it delivers at the end."},
+};
+static const struct andiron_options table = ANDIRON_OPTIONS(options);
+static const struct andiron_export exports[] = {
+	{"receiver", ANDIRON_EXPORT_RECEIVER, 0, "Takes profiles."},
+};
+
+static const struct andiron_component writer = {
+	.size = sizeof(writer),
+	.flags = ANDIRON_COMPONENT_WRITER,
+	.name = "test.unreliable",
+	.summary = "A writer for tests.",
+	.options = &table,
+	.exports = exports,
+	.n_exports = 1,
+	.create = create,
+	.start = start,
+	.drain = drain,
+	.stop = stop,
+	.destroy = free,
+	.batch = batch,
+	.metrics = metrics,
+};
+
+ANDIRON_PLUGIN("unreliable", "1.0", "Apache-2.0", &writer);
