@@ -110,6 +110,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.got.append(self.rfile.read(int(self.headers["Content-Length"])))
         self.send_response(200)
+        self.send_header("Content-Type", "application/proto")
         self.send_header("Content-Length", "0")
         self.end_headers()
 

@@ -200,17 +200,13 @@ static uint32_t level_of(uint32_t before, uint32_t state)
 	return before == ANDIRON_HEALTH_UNHEALTHY ? ANDIRON_LOG_INFO : ANDIRON_LOG_DEBUG;
 }
 
-void instance_health(struct instance *i, uint32_t state, struct str text)
+bool instance_note_health(struct instance *i, uint32_t state, struct str text, uint32_t *ret_before)
 {
 	struct health *h = &i->health;
-	uint32_t before;
 	bool changed;
 
-	text = str_first(text, HEALTH_BYTES - 1);
-	if (state > ANDIRON_HEALTH_EXITED)
-		state = ANDIRON_HEALTH_UNKNOWN;
 	pthread_mutex_lock(&i->lock);
-	before = h->state;
+	*ret_before = h->state;
 	changed = h->state != state || !str_is(text, h->text);
 	if (changed) {
 		h->state = state;
@@ -220,7 +216,17 @@ void instance_health(struct instance *i, uint32_t state, struct str text)
 			memcpy(h->text, text.p, text.n);
 	}
 	pthread_mutex_unlock(&i->lock);
-	if (changed)
+	return changed;
+}
+
+void instance_health(struct instance *i, uint32_t state, struct str text)
+{
+	uint32_t before;
+
+	text = str_first(text, HEALTH_BYTES - 1);
+	if (state > ANDIRON_HEALTH_EXITED)
+		state = ANDIRON_HEALTH_UNKNOWN;
+	if (instance_note_health(i, state, text, &before))
 		log_printf(&i->host->log, level_of(before, state), i->name, "%s%s%.*s",
 			   health_name(state), text.n ? ": " : "", STR_FMT(text));
 }

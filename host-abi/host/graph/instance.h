@@ -148,4 +148,8 @@ int instances_add(struct instances *list, struct instance *i);
 void instance_health(struct instance *i, uint32_t state, struct str text);
 void instance_healthf(struct instance *i, uint32_t state, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same without a line in the log, of a state that there is and less text than HEALTH_BYTES:
+ * whether it has changed. [any] */
+bool instance_note_health(struct instance *i, uint32_t state, struct str text,
+			  uint32_t *ret_before);
 const char *health_name(uint32_t state);

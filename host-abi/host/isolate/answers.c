@@ -178,9 +178,12 @@ static int on_metrics(struct isolated *p, struct str text)
 
 static int on_health(struct isolated *p, const struct isolate_message *m)
 {
-	if (m->number > ANDIRON_HEALTH_EXITED)
+	uint32_t before;
+
+	if (m->number > ANDIRON_HEALTH_EXITED || m->text.n >= HEALTH_BYTES)
 		return -EBADMSG;
-	instance_health(p->instance, (uint32_t)m->number, m->text);
+	/* Its own host has logged it, and so it came as a line. */
+	instance_note_health(p->instance, (uint32_t)m->number, m->text, &before);
 	return 0;
 }
 
