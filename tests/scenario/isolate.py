@@ -12,18 +12,7 @@ import urllib.request
 from ports import free_port
 from running import PATIENT, Agent
 from stuck import descendants
-from tap import (
-    DEADLINE,
-    WORKLOAD,
-    Background,
-    andiron,
-    case,
-    folded,
-    main,
-    need_root,
-    read,
-    write,
-)
+from tap import DEADLINE, WORKLOAD, Background, andiron, case, folded, main, need_root, read, write
 
 CONFIG = """
 discovery.process "all" { }
@@ -145,6 +134,33 @@ def a_writer_to_servers_delivers_from_its_process():
     server.server_close()
     assert row["delivered"] == 14 and not row["dropped"], row
     assert len(Receiver.got) == 2
+
+
+@case
+def a_store_outlives_the_process():
+    """What a writer has on disk is counted once, however often its process is killed, and is
+    delivered when the server is there."""
+    Receiver.got.clear()
+    port, late = free_port(), free_port()
+    spool = f'  spool {{\n    directory = "{os.path.abspath("spool")}"\n  }}\n}}\n'
+    config = (RELAY % (port, late)).rstrip().removesuffix("}") + spool
+    with Agent(write("store.alloy", config), *PATIENT) as agent:
+        agent.until_says("listening at")
+        push(port)
+        agent.until_metric("andiron_samples_spooled", 7)
+        for n in (2, 3):
+            os.kill(process_of(agent, "pyroscope.write"), signal.SIGKILL)
+            agent.until_metric("andiron_isolate_starts_total", n)
+            agent.until_metric("andiron_isolate_up")
+            agent.until_metric("andiron_samples_spooled", 7)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", late), Receiver)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        agent.until_metric("andiron_samples_delivered_total", 7)
+        row = agent.stop()["writers"]["pyroscope.write.out"]
+    server.shutdown()
+    server.server_close()
+    assert row["delivered"] == 7 and not row["dropped"] and not row["carried"], row
+    assert len(Receiver.got) == 1
 
 
 @case

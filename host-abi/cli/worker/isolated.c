@@ -219,7 +219,9 @@ static void on_tick(void *context)
 
 static void on_log(void *context, uint32_t level, const char *component, const char *line)
 {
-	say(ISOLATE_LOG, level, str_of(line));
+	/* Not of the ends of its graph, which are not the component's. */
+	if (strcmp(component, in_component.name) != 0 && strcmp(component, out_component.name) != 0)
+		say(ISOLATE_LOG, level, str_of(line));
 }
 
 /* --- What is heard --- */

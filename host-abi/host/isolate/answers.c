@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "host/isolate/batch-memory.h"
+#include "host/services/callbacks.h"
 #include "host/services/services.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 #define AT_ONCE      64 /* messages that are read before others have their turn */
 #define WINDOW_NS    (10 * NS_PER_SEC)
-#define MAX_MESSAGES 20000 /* in it, of one process */
+#define MAX_MESSAGES 20000 /* in it, of one process, beside what answers batches */
 #define MAX_LINES    200   /* that are logged of them */
 
 /* How often this word was counted before. */
@@ -192,6 +193,8 @@ static int on_ended(struct isolated *p)
 	if (!p->told)
 		return -EBADMSG;
 	p->ended = true;
+	calls_watch_remove(p->instance, p->watch); /* it closes its end now */
+	p->watch = 0;
 	host_services.drained(p->instance->id);
 	return 0;
 }
@@ -229,9 +232,9 @@ static bool is_too_much(struct isolated *p)
 
 	if (now - p->window_ns > WINDOW_NS) {
 		p->window_ns = now;
-		p->n_messages = p->n_lines = 0;
+		p->n_messages = p->n_lines = p->n_asked = 0;
 	}
-	return p->n_messages++ >= MAX_MESSAGES;
+	return p->n_messages++ >= MAX_MESSAGES + ISOLATE_ANSWERS * p->n_asked;
 }
 
 int isolated_read(struct isolated *p)

@@ -119,6 +119,7 @@ static int give(struct isolated *p, struct holding *h)
 	h->given = true;
 	p->number++;
 	p->given += h->batch->samples;
+	p->n_asked++;
 	p->in_hand = true;
 	p->due_ns = clock_mono() + p->instance->host->options.isolate_call_ns;
 	return isolate_put(p->socket, &m, fd, false);

@@ -14,6 +14,9 @@
 #define ISOLATE_FIRST_NS NS_PER_SEC
 #define ISOLATE_LAST_NS  (60 * NS_PER_SEC)
 
+/* Messages that answer one batch: what it sends on, counts, and that it is done; and one more. */
+#define ISOLATE_ANSWERS 4
+
 /* A batch that it has, or is to get again. */
 struct holding {
 	const struct andiron_batch *batch;
@@ -51,8 +54,8 @@ struct isolated {
 	uint64_t given, passed, settled, left;
 	struct isolate_counts counts;
 	struct buf metrics;
-	int64_t window_ns; /* of what it says too much */
-	uint64_t n_messages, n_lines;
+	int64_t window_ns;                     /* of what it says too much */
+	uint64_t n_messages, n_lines, n_asked; /* n_asked: batches given */
 };
 
 /* process.c: starts one: 0, or why there is none. */
