@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contract in isolated.h. What the component says of its samples is read from this host's ledger,
  * which keeps the equation for it as for any other: what was taken here is what was given. All
- * that goes to the agent may be waited for, since the agent never waits for this p-> */
+ * that goes to the agent may be waited for, since the agent never waits for this process. */
 #include "cli/worker/isolated.h"
 
 #include "base/cleanup.h"
@@ -21,10 +21,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define TICK_NS (200 * NS_PER_MSEC)
-#define QUEUE_BYTES                                                                                \
-	((uint64_t)256 << 20) /* one batch at a time is in it, as it is in memory here */
-#define ID_BYTES 512
+#define TICK_NS     (200 * NS_PER_MSEC)
+#define QUEUE_BYTES ((uint64_t)256 << 20) /* more than the one batch that is in it */
+#define ID_BYTES    512
 
 enum { NODE_IN, NODE_COMPONENT, NODE_OUT, N_NODES };
 
