@@ -25,6 +25,7 @@ int isolated_start(struct isolated *p)
 	int r = memory_of_bytes(buf_str(&p->arguments), &arguments);
 
 	p->started_ns = clock_mono();
+	p->why[0] = 0;
 	if (r == 0)
 		r = isolated_process_start(i, &p->socket, &p->pidfd);
 	if (r < 0)
@@ -34,7 +35,6 @@ int isolated_start(struct isolated *p)
 	p->counts = (struct isolate_counts){0};
 	p->given = p->passed = p->settled = 0;
 	p->ready = p->told = false;
-	p->why[0] = 0;
 	return isolate_put(p->socket, &m, arguments, false);
 }
 
@@ -62,7 +62,9 @@ void isolated_reason(const struct isolated *p, int code, const char *how, char *
 {
 	double bound = (double)p->instance->host->options.isolate_call_ns / NS_PER_SEC;
 
-	if (code == -EPIPE)
+	if (p->why[0])
+		snprintf(ret, n, "%s", p->why);
+	else if (code == -EPIPE)
 		snprintf(ret, n, "%s", how);
 	else if (code == -ETIMEDOUT)
 		snprintf(ret, n, "it did not come back from a call within %.3g s and was killed",
@@ -72,7 +74,7 @@ void isolated_reason(const struct isolated *p, int code, const char *how, char *
 	else if (code == -ENOENT)
 		snprintf(ret, n, "the plugin's file was replaced or is gone: reload");
 	else
-		snprintf(ret, n, "%s", p->why[0] ? p->why : strerror(-code));
+		snprintf(ret, n, "%s", strerror(-code));
 }
 
 static struct str word(int code)
