@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON to containers and networks. Contract in container.h. What has another type than the API says
- * counts as absent: an engine that is not Docker's may leave out what no label is made of. */
+/* JSON to containers and networks. Contract in container.h. */
 #include "docker/container.h"
 
 #include "abi/target-row.h"
+#include "docker/lists.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 /* Labels in the making; failed: memory was short. */
@@ -15,18 +14,6 @@ struct maker {
 	VEC(struct target_label) labels;
 	bool failed;
 };
-
-static struct str text_of(const json_t *value)
-{
-	return json_is_string(value)
-		       ? (struct str){json_string_value(value), json_string_length(value)}
-		       : STR_NULL;
-}
-
-static struct str member(const json_t *object, const char *name)
-{
-	return text_of(json_object_get(object, name));
-}
 
 static struct str keep(struct maker *m, struct str text)
 {
@@ -51,7 +38,7 @@ static void put_map(struct maker *m, const char *prefix, const json_t *map)
 
 	/* jansson's iteration takes a non-const object and does not change it. */
 	json_object_foreach((json_t *)(uintptr_t)map, key, value)
-		put(m, target_text_name(m->arena, prefix, str_of(key)), text_of(value));
+		put(m, target_text_name(m->arena, prefix, str_of(key)), list_text(value));
 }
 
 /* Moves the labels into the arena. */
@@ -87,20 +74,13 @@ static void read_endpoints(struct maker *m, struct container *c, const json_t *n
 		if (!json_is_object(value))
 			continue;
 		made[i++] = (struct endpoint){keep(m, str_of(key)),
-					      keep(m, member(value, "NetworkID")),
-					      keep(m, member(value, "IPAddress"))};
+					      keep(m, list_member(value, "NetworkID")),
+					      keep(m, list_member(value, "IPAddress"))};
 	}
 	if (i > 1)
 		qsort(made, i, sizeof(*made), by_name);
 	c->endpoints = made;
 	c->n_endpoints = i;
-}
-
-static uint16_t port_number(const json_t *value)
-{
-	json_int_t n = json_integer_value(value);
-
-	return n > 0 && n <= UINT16_MAX ? (uint16_t)n : 0;
 }
 
 static void read_ports(struct maker *m, struct container *c, const json_t *ports)
@@ -113,11 +93,11 @@ static void read_ports(struct maker *m, struct container *c, const json_t *ports
 	if (!made)
 		return;
 	json_array_foreach(ports, i, value)
-		if (str_is(member(value, "Type"), "tcp"))
+		if (str_is(list_member(value, "Type"), "tcp"))
 			made[n++] = (struct port){
-				port_number(json_object_get(value, "PrivatePort")),
-				port_number(json_object_get(value, "PublicPort")),
-				keep(m, member(value, "IP")),
+				list_port(value, "PrivatePort"),
+				list_port(value, "PublicPort"),
+				keep(m, list_member(value, "IP")),
 			};
 	c->ports = made;
 	c->n_ports = n;
@@ -145,7 +125,7 @@ static struct container *container_make(const json_t *json, struct str id, struc
 		return NULL;
 	m.arena = &c->arena;
 	c->id = keep(&m, id);
-	c->mode = keep(&m, member(json_object_get(json, "HostConfig"), "NetworkMode"));
+	c->mode = keep(&m, list_member(json_object_get(json, "HostConfig"), "NetworkMode"));
 	put_map(&m, DOCKER_META "container_label_", json_object_get(json, "Labels"));
 	put(&m, STR(DOCKER_META "container_id"), c->id);
 	put(&m, STR(DOCKER_META "container_name"), name);
@@ -159,34 +139,18 @@ static struct container *container_make(const json_t *json, struct str id, struc
 	return NULL;
 }
 
-static int read_list(struct str text, const char *what, json_t **ret, struct error *err)
-{
-	json_error_t fault;
-	json_t *list = json_loadb(text.p ? text.p : "", text.n, JSON_ALLOW_NUL, &fault);
-
-	if (!list)
-		return error_set(err, -EINVAL, "the list of %s is not JSON: line %d: %s", what,
-				 fault.line, fault.text);
-	if (!json_is_array(list)) {
-		json_decref(list);
-		return error_set(err, -EINVAL, "the list of %s is JSON, but no list", what);
-	}
-	*ret = list;
-	return 0;
-}
-
 int container_list_parse(struct str text, struct container_list *ret, struct error *err)
 {
 	struct container_list made = {0};
 	json_t *list = NULL, *json;
-	int r = read_list(text, "containers", &list, err);
+	int r = list_parse(text, "containers", &list, err);
 	size_t i;
 
 	if (r < 0)
 		return r;
 	json_array_foreach(list, i, json) {
-		struct str id = member(json, "Id");
-		struct str name = text_of(json_array_get(json_object_get(json, "Names"), 0));
+		struct str id = list_member(json, "Id");
+		struct str name = list_text(json_array_get(json_object_get(json, "Names"), 0));
 		struct container *c;
 
 		if (!id.n || !name.p)
@@ -232,11 +196,6 @@ void network_free(struct network *n)
 	arena_free(&arena);
 }
 
-static struct str truth(const json_t *object, const char *name)
-{
-	return json_is_true(json_object_get(object, name)) ? STR("true") : STR("false");
-}
-
 static struct network *network_make(const json_t *json, struct str id)
 {
 	struct network *n = calloc(1, sizeof(*n));
@@ -248,10 +207,10 @@ static struct network *network_make(const json_t *json, struct str id)
 	n->id = keep(&m, id);
 	put_map(&m, DOCKER_META "network_label_", json_object_get(json, "Labels"));
 	put(&m, STR(DOCKER_META "network_id"), id);
-	put(&m, STR(DOCKER_META "network_name"), member(json, "Name"));
-	put(&m, STR(DOCKER_META "network_scope"), member(json, "Scope"));
-	put(&m, STR(DOCKER_META "network_internal"), truth(json, "Internal"));
-	put(&m, STR(DOCKER_META "network_ingress"), truth(json, "Ingress"));
+	put(&m, STR(DOCKER_META "network_name"), list_member(json, "Name"));
+	put(&m, STR(DOCKER_META "network_scope"), list_member(json, "Scope"));
+	put(&m, STR(DOCKER_META "network_internal"), list_truth(json, "Internal"));
+	put(&m, STR(DOCKER_META "network_ingress"), list_truth(json, "Ingress"));
 	n->n_labels = settle(&m, &n->labels);
 	if (!m.failed)
 		return n;
@@ -263,13 +222,13 @@ int network_list_parse(struct str text, struct network_list *ret, struct error *
 {
 	struct network_list made = {0};
 	json_t *list = NULL, *json;
-	int r = read_list(text, "networks", &list, err);
+	int r = list_parse(text, "networks", &list, err);
 	size_t i;
 
 	if (r < 0)
 		return r;
 	json_array_foreach(list, i, json) {
-		struct str id = member(json, "Id");
+		struct str id = list_member(json, "Id");
 		struct network *n = id.n ? network_make(json, id) : NULL;
 
 		if (!id.n || (n && vec_push(&made.all, n)))

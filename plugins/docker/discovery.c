@@ -4,10 +4,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "client/loop.h"
-#include "docker/events.h"
 #include "docker/ids.h"
-#include "docker/settings.h"
+#include "docker/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,15 +13,12 @@
 #define GATHER_NS       (5 * NS_PER_MSEC)
 #define WITHOUT_EVENTS  NS_PER_SEC        /* how long the first list waits for the stream */
 #define RELIST_NS       (60 * NS_PER_SEC) /* at least, while events are followed */
-#define REFUSED_NS      (60 * NS_PER_SEC) /* before events are asked for again that were refused */
-#define LASTED_NS       (5 * NS_PER_SEC)  /* a stream that was one, after which waits are short */
 #define FIRST_WAIT_MS   250
 #define LONGEST_WAIT_MS 10000
 #define LIST_TIMEOUT_MS 60000
 #define MAX_LIST        (32u << 20)
 #define MAX_TOUCHED     64 /* containers asked for one by one; beyond that all are */
 #define MAX_ID          128
-#define MAX_TROUBLE     1280
 
 /* IDLE ─▶ CONTAINERS ─▶ IDLE, or ─▶ NETWORKS ─▶ IDLE where some network is not known.
  * In both a request runs, or a worker reads its answer. */
@@ -48,29 +43,24 @@ struct reading {
 struct discovery {
 	struct abi_context context;
 	struct settings settings;
-	struct client_loop *loop;
+	struct engine engine;
+	struct stream stream;
 	struct containers containers;
-	struct events events;
 	enum state state;
 	struct ids touched; /* to ask for */
 	struct ids asked;   /* that are being asked for; none: all are */
 	bool want_all;
-	bool following; /* events come */
-	bool complete;  /* all have been listed once */
-	uint64_t stream, request;
-	uint64_t gather_timer, retry_timer, refused_timer, refresh_timer, patience_timer;
-	int64_t listed_ns; /* when all were last asked for, */
-	int64_t begun_ns;  /* and when the stream of events began */
+	bool complete; /* all have been listed once */
+	uint64_t request;
+	uint64_t gather_timer, retry_timer, refresh_timer, patience_timer;
+	int64_t listed_ns; /* when all were last asked for */
 	int64_t wait_ms;   /* before the next attempt */
-	char trouble[MAX_TROUBLE], no_events[MAX_TROUBLE], no_networks[MAX_TROUBLE];
+	char trouble[ENGINE_TROUBLE], no_networks[ENGINE_TROUBLE];
 	bool reported;
 	struct discovery_counts counts;
 };
 
-static struct http_client *client_of(const struct discovery *d)
-{
-	return client_loop_http(d->loop);
-}
+static const struct stream_calls stream_calls;
 
 int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
 			 const struct andiron_value *args, void **ret_self,
@@ -89,13 +79,17 @@ int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
 		free(d);
 		return abi_error(host, ret_err, &err, r);
 	}
-	r = client_loop_new(&d->context, &d->loop, &err);
+	r = engine_init(&d->engine, &d->context, &d->settings, &err);
 	if (r == 0)
 		r = containers_init(&d->containers, instance, &d->settings.targets);
 	if (r < 0) {
 		discovery_free(d);
 		return abi_error(host, ret_err, &err, r);
 	}
+	d->stream = (struct stream){.engine = &d->engine,
+				    .calls = &stream_calls,
+				    .context = d,
+				    .filters = settings_events(&d->settings)};
 	*ret_self = d;
 	return 0;
 }
@@ -106,28 +100,13 @@ void discovery_free(void *self)
 
 	if (!d)
 		return;
-	client_loop_free(d->loop);
+	engine_fini(&d->engine);
+	stream_fini(&d->stream);
 	containers_fini(&d->containers);
-	events_fini(&d->events);
 	ids_fini(&d->asked);
 	ids_fini(&d->touched);
 	settings_fini(&d->settings);
 	free(d);
-}
-
-/* Sets a timer that does not run. One that cannot be set runs at once. */
-static void set_timer(struct discovery *d, uint64_t *timer, int64_t after_ns, andiron_call_fn fn)
-{
-	if (!*timer &&
-	    d->context.host->timer_set(d->context.instance, after_ns, 0, fn, d, timer) < 0)
-		d->context.host->post(d->context.instance, fn, d);
-}
-
-static void cancel_timer(struct discovery *d, uint64_t *timer)
-{
-	if (*timer)
-		d->context.host->timer_cancel(d->context.instance, *timer);
-	*timer = 0;
 }
 
 static void say_state(struct discovery *d)
@@ -151,40 +130,22 @@ static void say_state(struct discovery *d)
 	d->reported = false;
 	if (!d->complete)
 		return;
-	if (d->following || !d->no_events[0])
+	if (d->stream.following || !d->stream.trouble[0])
 		abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu containers are known",
 			   d->containers.n);
 	else
 		abi_health(&d->context, ANDIRON_HEALTH_HEALTHY,
 			   "%zu containers are known, listed every %s: %s", d->containers.n,
 			   duration_format(d->settings.refresh_ns, every, sizeof(every)),
-			   d->no_events);
+			   d->stream.trouble);
 }
 
 static void on_retry(void *context);
 
 static void retry_later(struct discovery *d)
 {
-	set_timer(d, &d->retry_timer, d->wait_ms * NS_PER_MSEC, on_retry);
+	engine_timer(&d->engine, &d->retry_timer, d->wait_ms * NS_PER_MSEC, on_retry, d);
 	d->wait_ms = d->wait_ms * 2 < LONGEST_WAIT_MS ? d->wait_ms * 2 : LONGEST_WAIT_MS;
-}
-
-/* What came of a request that did not end well. */
-static void describe(const struct discovery *d, const char *what, const struct http_response *r,
-		     char *out, size_t n)
-{
-	const struct str host = d->settings.host;
-
-	if (r->status == 0)
-		snprintf(out, n, "the Docker engine at %.*s cannot be asked: %s%s", STR_FMT(host),
-			 r->error,
-			 strstr(r->error, strerror(EACCES))
-				 ? "; the agent must be in the group of the socket, or own it"
-				 : "");
-	else
-		snprintf(out, n, "the Docker engine at %.*s answered %d when asked for %s: %.*s",
-			 STR_FMT(host), r->status, what,
-			 STR_FMT(str_first(str_trim(r->body), 256)));
 }
 
 static void publish(struct discovery *d)
@@ -276,7 +237,7 @@ static void on_was_read(void *context)
 	if (d->state == STOPPED) {
 		;
 	} else if (r->result < 0) {
-		snprintf(why(d), MAX_TROUBLE, "the Docker engine at %.*s: %s",
+		snprintf(why(d), ENGINE_TROUBLE, "the Docker engine at %.*s: %s",
 			 STR_FMT(d->settings.host), r->err.code ? r->err.text : "out of memory");
 		list_failed(d);
 	} else {
@@ -300,8 +261,8 @@ static void on_answer(void *context, const struct http_response *response)
 
 	d->request = 0;
 	if (response->status != 200) {
-		describe(d, of_networks ? "its networks" : "its containers", response, why(d),
-			 MAX_TROUBLE);
+		engine_describe(&d->engine, of_networks ? "its networks" : "its containers",
+				response, why(d));
 		list_failed(d);
 		return;
 	}
@@ -316,31 +277,21 @@ static void on_answer(void *context, const struct http_response *response)
 		if (r)
 			buf_free(&r->text);
 		free(r);
-		snprintf(why(d), MAX_TROUBLE, "no memory for what the Docker engine answered");
+		snprintf(why(d), ENGINE_TROUBLE, "no memory for what the Docker engine answered");
 		list_failed(d);
 	}
 }
 
 static int send(struct discovery *d, struct buf *url)
 {
-	struct error err = ERROR_NULL;
 	struct http_request request = {
-		.method = "GET",
-		.url = buf_str(url),
 		.timeout_ms = LIST_TIMEOUT_MS,
 		.max_response = MAX_LIST,
 		.done = on_answer,
 		.context = d,
 	};
-	int r = -ENOMEM;
 
-	if (!url->failed)
-		r = http_send(client_of(d), &d->settings.http, &request, &d->request, &err);
-	buf_free(url);
-	if (r < 0)
-		snprintf(why(d), MAX_TROUBLE, "the Docker engine at %.*s: %s",
-			 STR_FMT(d->settings.host), err.code ? err.text : "out of memory");
-	return r;
+	return engine_ask(&d->engine, url, &request, &d->request, why(d));
 }
 
 /* Asks for what is not up to date; the ids move from `touched` to `asked`. */
@@ -367,7 +318,7 @@ static void ask(void *context)
 	empty = d->asked;
 	d->asked = d->touched;
 	d->touched = empty;
-	settings_list_url(&d->settings, &url, d->asked.all.p, d->asked.all.n);
+	settings_list_url(&d->settings, &url, "/containers/json", d->asked.all.p, d->asked.all.n);
 	d->state = CONTAINERS;
 	if (send(d, &url) < 0)
 		list_failed(d);
@@ -376,7 +327,7 @@ static void ask(void *context)
 static void ask_soon(struct discovery *d)
 {
 	if (d->state == IDLE && (d->want_all || d->touched.all.n))
-		set_timer(d, &d->gather_timer, GATHER_NS, ask);
+		engine_timer(&d->engine, &d->gather_timer, GATHER_NS, ask, d);
 }
 
 /* Networks are asked for where one is new; it is published in any case. */
@@ -387,12 +338,13 @@ static void list_done(struct discovery *d)
 
 	d->state = IDLE;
 	if (!networks && containers_lack_network(&d->containers)) {
-		buf_printf(&url, "%.*s/networks", STR_FMT(d->settings.base));
+		settings_url(&d->settings, &url, "/networks", STR(""));
 		d->state = NETWORKS;
 		if (send(d, &url) < 0)
 			list_failed(d);
 		return;
 	}
+	d->wait_ms = FIRST_WAIT_MS;
 	d->no_networks[0] = '\0';
 	publish(d);
 	ask_soon(d);
@@ -415,7 +367,6 @@ static void on_event(void *context, const struct event *e)
 	struct str id = network ? e->container : e->id;
 	bool ended = str_is(e->action, "die") || str_is(e->action, "destroy");
 
-	d->counts.events++;
 	if (!id.n || (!network && !str_is(e->type, "container")) ||
 	    (network && !containers_has(&d->containers, id)))
 		return;
@@ -424,110 +375,39 @@ static void on_event(void *context, const struct event *e)
 		/* A list that is under way may have it still. */
 		if (d->state != IDLE)
 			touch(d, id);
-		set_timer(d, &d->gather_timer, GATHER_NS, ask);
+		engine_timer(&d->engine, &d->gather_timer, GATHER_NS, ask, d);
 		return;
 	}
 	touch(d, id);
 	ask_soon(d);
 }
 
-static bool on_piece(void *context, struct str piece)
-{
-	struct discovery *d = context;
-
-	d->counts.received_bytes += piece.n;
-	return events_feed(&d->events, piece, on_event, d);
-}
-
 static void on_begun(void *context)
 {
 	struct discovery *d = context;
 
-	d->following = true;
-	d->begun_ns = clock_mono();
-	d->no_events[0] = '\0';
-	cancel_timer(d, &d->patience_timer);
+	engine_timer_cancel(&d->engine, &d->patience_timer);
 	d->want_all = true;
 	ask_soon(d);
 }
 
-static void on_refused(void *context);
-
-static void on_ended(void *context, const struct http_response *response)
-{
-	struct discovery *d = context;
-	bool connected = response->status != 0 || d->following;
-
-	if (d->following && clock_mono() - d->begun_ns > LASTED_NS)
-		d->wait_ms = FIRST_WAIT_MS;
-	d->stream = 0;
-	d->following = false;
-	if (response->status == 200)
-		snprintf(d->no_events, sizeof(d->no_events),
-			 "the Docker engine at %.*s has ended its stream of events",
-			 STR_FMT(d->settings.host));
-	else
-		describe(d, "its events", response, d->no_events, sizeof(d->no_events));
-	d->counts.failures++;
-	/* An engine that refuses events alone may list its containers all the same. */
-	if (!connected)
-		memcpy(d->trouble, d->no_events, sizeof(d->trouble));
-	say_state(d);
-	if (response->status >= 400)
-		set_timer(d, &d->refused_timer, REFUSED_NS, on_refused);
-	else
-		retry_later(d);
-}
-
-static void follow(struct discovery *d)
-{
-	struct error err = ERROR_NULL;
-	struct buf url = BUF_NULL;
-	int r;
-
-	check(!d->stream);
-	settings_events_url(&d->settings, &url);
-	events_begin(&d->events);
-	r = url.failed ? -ENOMEM
-		       : http_send(client_of(d), &d->settings.http,
-				   &(struct http_request){
-					   .method = "GET",
-					   .url = buf_str(&url),
-					   .max_response = UINT64_MAX,
-					   .uncompressed = true,
-					   .begun = on_begun,
-					   .data = on_piece,
-					   .done = on_ended,
-					   .context = d,
-				   },
-				   &d->stream, &err);
-	buf_free(&url);
-	if (r == 0)
-		return;
-	snprintf(d->trouble, sizeof(d->trouble), "the Docker engine at %.*s: %s",
-		 STR_FMT(d->settings.host), err.code ? err.text : "out of memory");
-	say_state(d);
-	retry_later(d);
-}
-
-static void on_refused(void *context)
+/* An engine that refuses events alone may list its containers all the same. */
+static void on_ended(void *context)
 {
 	struct discovery *d = context;
 
-	d->refused_timer = 0;
-	if (d->state != STOPPED && !d->stream)
-		follow(d);
+	if (!d->stream.answered)
+		memcpy(d->trouble, d->stream.trouble, sizeof(d->trouble));
+	say_state(d);
 }
+
+static const struct stream_calls stream_calls = {on_begun, on_event, on_ended};
 
 static void on_retry(void *context)
 {
 	struct discovery *d = context;
 
 	d->retry_timer = 0;
-	if (d->state == STOPPED)
-		return;
-	if (!d->stream && !d->refused_timer)
-		follow(d);
 	/* Without a stream the list is not waited for. */
 	if (d->want_all)
 		ask_soon(d);
@@ -547,7 +427,7 @@ static void on_refresh(void *context)
 {
 	struct discovery *d = context;
 
-	if (d->following && clock_mono() - d->listed_ns < RELIST_NS)
+	if (d->stream.following && clock_mono() - d->listed_ns < RELIST_NS)
 		return;
 	d->want_all = true;
 	ask_soon(d);
@@ -563,8 +443,8 @@ int32_t discovery_start(void *self, struct andiron_error *err)
 
 	if (r < 0)
 		return r;
-	set_timer(d, &d->patience_timer, WITHOUT_EVENTS, on_impatient);
-	follow(d);
+	engine_timer(&d->engine, &d->patience_timer, WITHOUT_EVENTS, on_impatient, d);
+	stream_start(&d->stream);
 	return 0;
 }
 
@@ -573,19 +453,21 @@ void discovery_stop(void *self)
 	struct discovery *d = self;
 
 	d->state = STOPPED;
-	cancel_timer(d, &d->gather_timer);
-	cancel_timer(d, &d->retry_timer);
-	cancel_timer(d, &d->refused_timer);
-	cancel_timer(d, &d->refresh_timer);
-	cancel_timer(d, &d->patience_timer);
-	client_loop_free(d->loop);
-	d->loop = NULL;
+	engine_timer_cancel(&d->engine, &d->gather_timer);
+	engine_timer_cancel(&d->engine, &d->retry_timer);
+	engine_timer_cancel(&d->engine, &d->refresh_timer);
+	engine_timer_cancel(&d->engine, &d->patience_timer);
+	stream_stop(&d->stream);
+	engine_fini(&d->engine);
 }
 
 struct discovery_counts discovery_counts(const struct discovery *d)
 {
 	struct discovery_counts c = d->counts;
 
+	c.events = d->stream.n_events;
+	c.failures += d->stream.n_failures;
+	c.received_bytes += d->stream.n_bytes;
 	c.containers = d->containers.n;
 	c.targets = d->containers.n_targets;
 	return c;

@@ -2,7 +2,7 @@
 /* Lines to events. Contract in events.h. */
 #include "docker/events.h"
 
-#include <jansson.h>
+#include "docker/lists.h"
 
 #define MAX_LINE (1u << 20) /* an event carries all labels of its container */
 
@@ -17,15 +17,6 @@ void events_begin(struct events *e)
 	e->line.limit = MAX_LINE;
 }
 
-static struct str text_of(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-
-	return json_is_string(value)
-		       ? (struct str){json_string_value(value), json_string_length(value)}
-		       : STR_NULL;
-}
-
 static bool read_line(struct str line, void (*tell)(void *context, const struct event *event),
 		      void *context)
 {
@@ -36,8 +27,8 @@ static bool read_line(struct str line, void (*tell)(void *context, const struct 
 
 	if (good) {
 		event = (struct event){
-			text_of(json, "Type"), text_of(json, "Action"), text_of(actor, "ID"),
-			text_of(json_object_get(actor, "Attributes"), "container")};
+			list_member(json, "Type"), list_member(json, "Action"), list_member(actor, "ID"),
+			list_member(json_object_get(actor, "Attributes"), "container")};
 		tell(context, &event);
 	}
 	json_decref(json);

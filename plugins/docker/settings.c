@@ -150,7 +150,17 @@ void settings_fini(struct settings *s)
 	arena_free(&s->arena);
 }
 
-void settings_list_url(const struct settings *s, struct buf *url, const struct str *ids, size_t n)
+void settings_url(const struct settings *s, struct buf *url, const char *path, struct str filters)
+{
+	buf_printf(url, "%.*s%s", STR_FMT(s->base), path);
+	if (filters.n == 0)
+		return;
+	buf_printf(url, "?filters=");
+	buf_percent_append(url, filters, "");
+}
+
+void settings_list_url(const struct settings *s, struct buf *url, const char *path,
+		       const struct str *ids, size_t n)
 {
 	struct buf filters = BUF_NULL;
 
@@ -160,22 +170,18 @@ void settings_list_url(const struct settings *s, struct buf *url, const struct s
 		json_put_str(&filters, ids[i]);
 	}
 	buf_printf(&filters, n ? "]}" : "}");
-	buf_printf(url, "%.*s/containers/json?filters=", STR_FMT(s->base));
-	buf_percent_append(url, buf_str(&filters), "");
+	settings_url(s, url, path, buf_str(&filters));
 	url->failed |= filters.failed;
 	buf_free(&filters);
 }
 
-void settings_events_url(const struct settings *s, struct buf *url)
+const char *settings_events(const struct settings *s)
 {
-	static const char running[] = "{\"type\":[\"container\",\"network\"],\"event\":[\"start\","
-				      "\"die\",\"destroy\",\"rename\",\"update\",\"connect\","
-				      "\"disconnect\"]}";
-	static const char any[] = "{\"type\":[\"container\",\"network\"],\"event\":[\"start\","
-				  "\"die\",\"destroy\",\"rename\",\"update\",\"connect\","
-				  "\"disconnect\",\"create\",\"stop\",\"pause\",\"unpause\","
-				  "\"health_status\"]}";
-
-	buf_printf(url, "%.*s/events?filters=", STR_FMT(s->base));
-	buf_percent_append(url, str_of(s->running ? running : any), "");
+	return s->running ? "{\"type\":[\"container\",\"network\"],\"event\":[\"start\","
+			    "\"die\",\"destroy\",\"rename\",\"update\",\"connect\","
+			    "\"disconnect\"]}"
+			  : "{\"type\":[\"container\",\"network\"],\"event\":[\"start\","
+			    "\"die\",\"destroy\",\"rename\",\"update\",\"connect\","
+			    "\"disconnect\",\"create\",\"stop\",\"pause\",\"unpause\","
+			    "\"health_status\"]}";
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of discovery.docker as the engine wants them. */
+/* Arguments of discovery.docker and discovery.dockerswarm as the engine wants them. */
 #pragma once
 
 #include "abi/value.h"
@@ -26,10 +26,14 @@ struct settings {
 int settings_init(struct settings *ret, const struct andiron_value *args, struct error *err);
 void settings_fini(struct settings *s);
 
-/* Appends the URL of a list of containers: of all, or of those whose ids are given. */
-void settings_list_url(const struct settings *s, struct buf *url, const struct str *ids, size_t n);
-/* The URL of the stream of those events that can change what is listed. */
-void settings_events_url(const struct settings *s, struct buf *url);
+/* Appends the URL of a path of the engine's API, with filters that are JSON; "": none. */
+void settings_url(const struct settings *s, struct buf *url, const char *path, struct str filters);
+/* Appends the URL of what the filters choose, ids over those given; n = 0: of any. */
+void settings_list_url(const struct settings *s, struct buf *url, const char *path,
+		       const struct str *ids, size_t n);
+
+/* Which events can change a list of containers, as the filters of a stream. Static. */
+const char *settings_events(const struct settings *s);
 
 /* For `validate`: what types alone do not say. */
 int32_t settings_check(const struct andiron_host *host, const struct andiron_value *args,

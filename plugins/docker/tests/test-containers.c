@@ -360,13 +360,13 @@ TEST(filters_are_json)
 			     .filters = STR("\"label\":[\"a=b\"]")};
 	struct buf url = BUF_NULL;
 
-	settings_list_url(&s, &url, ids, 2);
+	settings_list_url(&s, &url, "/containers/json", ids, 2);
 	expect_str(buf_str(&url), "http://localhost/containers/json?filters="
 				  "%7B%22label%22%3A%5B%22a%3Db%22%5D%2C%22id%22%3A%5B%22aa%22%2C"
 				  "%22bb%22%5D%7D");
 	buf_clear(&url);
 	s.filters = STR("");
-	settings_list_url(&s, &url, NULL, 0);
+	settings_list_url(&s, &url, "/containers/json", NULL, 0);
 	expect_str(buf_str(&url), "http://localhost/containers/json?filters=%7B%7D");
 	buf_free(&url);
 }
