@@ -355,8 +355,8 @@ static void touch(struct discovery *d, struct str id)
 {
 	if (ids_have(&d->touched, id))
 		return;
-	if (d->want_all || d->settings.by_id || id.n > MAX_ID ||
-	    d->touched.all.n >= MAX_TOUCHED || !ids_add(&d->touched, id))
+	if (d->want_all || d->settings.by_id || id.n > MAX_ID || d->touched.all.n >= MAX_TOUCHED ||
+	    !ids_add(&d->touched, id))
 		d->want_all = true;
 }
 

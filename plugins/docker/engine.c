@@ -42,9 +42,8 @@ void engine_describe(const struct engine *e, const char *what, const struct http
 	const struct str host = e->settings->host;
 
 	if (response->status == 0)
-		snprintf(trouble, ENGINE_TROUBLE,
-			 "the Docker engine at %.*s cannot be asked: %s%s", STR_FMT(host),
-			 response->error,
+		snprintf(trouble, ENGINE_TROUBLE, "the Docker engine at %.*s cannot be asked: %s%s",
+			 STR_FMT(host), response->error,
 			 strstr(response->error, strerror(EACCES))
 				 ? "; the agent must be in the group of the socket, or own it"
 				 : "");

@@ -27,7 +27,8 @@ static bool read_line(struct str line, void (*tell)(void *context, const struct 
 
 	if (good) {
 		event = (struct event){
-			list_member(json, "Type"), list_member(json, "Action"), list_member(actor, "ID"),
+			list_member(json, "Type"), list_member(json, "Action"),
+			list_member(actor, "ID"),
 			list_member(json_object_get(actor, "Attributes"), "container")};
 		tell(context, &event);
 	}

@@ -112,36 +112,59 @@ static int read_filters(struct settings *s, const struct andiron_value *args)
 	return s->filters.p ? 0 : -ENOMEM;
 }
 
-static int read_targets(struct settings *s, const struct andiron_value *args)
+/* What both components are told. */
+static int read_common(struct settings *s, const struct andiron_value *args, struct error *err)
 {
-	struct str host = value_str(args, "host_networking_host", STR("localhost"));
+	int r;
 
+	*s = (struct settings){0};
+	r = client_config_init(&s->client, args, err);
+	if (r < 0)
+		return r;
 	s->refresh_ns = value_int(args, "refresh_interval", 60 * NS_PER_SEC);
-	s->targets = (struct target_options){
-		.port = (uint16_t)value_int(args, "port", 80),
-		.host_networking_host = arena_str(&s->arena, host),
-		.first_network = value_bool(args, "match_first_network", true),
-		.without_network = value_bool(args, "containers_without_network", false),
-	};
-	return s->targets.host_networking_host.p ? 0 : -ENOMEM;
+	r = read_host(s, args, err);
+	if (r == 0)
+		r = read_filters(s, args);
+	if (r < 0)
+		settings_fini(s);
+	return r;
 }
 
 int settings_init(struct settings *ret, const struct andiron_value *args, struct error *err)
 {
-	int r;
+	struct str host = value_str(args, "host_networking_host", STR("localhost"));
+	int r = read_common(ret, args, err);
 
-	*ret = (struct settings){0};
-	r = client_config_init(&ret->client, args, err);
 	if (r < 0)
 		return r;
-	r = read_host(ret, args, err);
-	if (r == 0)
-		r = read_filters(ret, args);
-	if (r == 0)
-		r = read_targets(ret, args);
+	ret->targets = (struct target_options){
+		.port = (uint16_t)value_int(args, "port", 80),
+		.host_networking_host = arena_str(&ret->arena, host),
+		.first_network = value_bool(args, "match_first_network", true),
+		.without_network = value_bool(args, "containers_without_network", false),
+	};
+	if (ret->targets.host_networking_host.p)
+		return 0;
+	settings_fini(ret);
+	return -ENOMEM;
+}
+
+int settings_init_swarm(struct settings *ret, const struct andiron_value *args, struct error *err)
+{
+	struct str role = value_str(args, "role", STR(""));
+	int r = read_common(ret, args, err);
+
 	if (r < 0)
-		settings_fini(ret);
-	return r;
+		return r;
+	ret->swarm = (struct swarm_options){
+		.role = swarm_role(role),
+		.port = (uint16_t)value_int(args, "port", 80),
+		.without_network = value_bool(args, "tasks_without_network", false),
+	};
+	if (ret->swarm.role)
+		return 0;
+	settings_fini(ret);
+	return error_set(err, -EINVAL, "role is none of services, tasks, nodes");
 }
 
 void settings_fini(struct settings *s)

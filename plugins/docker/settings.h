@@ -6,14 +6,16 @@
 #include "base/arena.h"
 #include "client/options.h"
 #include "docker/containers.h"
+#include "docker/swarm-targets.h"
 
 struct settings {
 	struct client_config client;
 	struct http_config http; /* of the client, or of a socket: strings are the client's, ours */
 	struct arena arena;
-	struct str host;         /* as it was written, for messages */
-	struct str base;         /* what paths follow */
-	struct target_options targets;
+	struct str host;               /* as it was written, for messages */
+	struct str base;               /* what paths follow */
+	struct target_options targets; /* of discovery.docker */
+	struct swarm_options swarm;    /* of discovery.dockerswarm */
 	int64_t refresh_ns;
 	/* The filters for each list, as members of a JSON object, "" where there are none. */
 	struct str filters;
@@ -21,9 +23,10 @@ struct settings {
 	bool running; /* only containers that run are listed, so one that has ended is none */
 };
 
-/* 0, -ENOMEM, or -EINVAL and a text for what settings_check reports. `args` is not needed
+/* Each 0, -ENOMEM, or -EINVAL and a text for what settings_check reports. `args` is not needed
  * afterwards. */
 int settings_init(struct settings *ret, const struct andiron_value *args, struct error *err);
+int settings_init_swarm(struct settings *ret, const struct andiron_value *args, struct error *err);
 void settings_fini(struct settings *s);
 
 /* Appends the URL of a path of the engine's API, with filters that are JSON; "": none. */

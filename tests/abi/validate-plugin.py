@@ -30,6 +30,7 @@ NEEDS = {
     "pyroscope.ebpf": "CAP_",
     "discovery.kubernetes": "KUBERNETES_SERVICE_HOST",
     "discovery.docker": "Docker engine",
+    "discovery.dockerswarm": "Docker engine",
     "discovery.http": "127.0.0.1:9",
     "pyroscope.java": "async-profiler's library",
     "pyroscope.scrape": "cannot be asked",
@@ -60,6 +61,8 @@ def arguments(port):
             'profile.file:paths=["out.folded"]',
             'discovery.file:files=["none.yml"]',
             'discovery.docker:host="unix:///nothing.sock"',
+            'discovery.dockerswarm:host="unix:///nothing.sock"',
+            'discovery.dockerswarm:role="tasks"',
             f'pyroscope.write:endpoint.url="http://127.0.0.1:{port}"',
         )
     ]

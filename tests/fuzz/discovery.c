@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What discoveries read: target groups, answers of DNS servers and of a Docker engine, patterns of
- * paths. The first byte chooses the reader. */
+/* What discoveries read: target groups, answers of DNS servers, of a Docker engine and of a swarm's
+ * manager, patterns of paths. The first byte chooses the reader. */
 #include "fuzz.h"
 
 #include "discovery/dns-answer.h"
@@ -8,6 +8,7 @@
 #include "discovery/path-pattern.h"
 #include "docker/container.h"
 #include "docker/events.h"
+#include "docker/swarm-targets.h"
 
 #include "base/check.h"
 
@@ -39,6 +40,24 @@ static void read_lists(struct str text)
 		container_list_free(&containers);
 	if (network_list_parse(text, &networks, NULL) == 0)
 		network_list_free(&networks);
+}
+
+/* The first byte is the role, each line an answer. */
+static void read_swarm(struct str text)
+{
+	struct swarm_options options = {.port = 80, .without_network = true};
+	struct str rest = str_skip(text, 1), answers[SWARM_LISTS] = {STR_NULL};
+	struct swarm_targets targets = {0};
+
+	if (text.n == 0)
+		return;
+	options.role = swarm_role(str_of(swarm_role_names[(unsigned char)text.p[0] % 3]));
+	for (size_t i = 0; i < SWARM_LISTS; i++)
+		answers[i] = str_cut(&rest, '\n');
+	if (swarm_targets_read(&options, answers, &targets, NULL) < 0)
+		return;
+	check(targets.keys.n == targets.rows.rows.n);
+	swarm_targets_free(&targets);
 }
 
 /* What follows a line's end is the path. */
@@ -78,6 +97,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		break;
 	case 'p':
 		match_path(text);
+		break;
+	case 's':
+		read_swarm(text);
 		break;
 	case 'l':
 		read_lists(text);

@@ -159,6 +159,26 @@ class Engine:
         self.ask("POST", f"/containers/{made_['Id']}/start")
         return made_["Id"]
 
+    def begin_swarm(self):
+        self.ask(
+            "POST", "/swarm/init", {"ListenAddr": "127.0.0.1:2377", "AdvertiseAddr": "127.0.0.1"}
+        )
+
+    def serve(self, name, replicas, command=("/waits",), ports=(), **more):
+        """Creates a service, whose tasks are in the network of the host; its id."""
+        task = {
+            "ContainerSpec": {"Image": "waits", "Command": list(command), **more},
+            "Networks": [] if ports else [{"Target": "host"}],
+        }
+        service = {
+            "Name": name,
+            "Labels": {"com.example/tier": "front"},
+            "TaskTemplate": task,
+            "Mode": {"Replicated": {"Replicas": replicas}},
+            "EndpointSpec": {"Ports": list(ports)},
+        }
+        return self.ask("POST", "/services/create", service)["ID"]
+
     def remove(self, name):
         self.ask("DELETE", f"/containers/{name}", force="1")
 

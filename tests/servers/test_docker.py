@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_docker.py: discovery.docker against a real Docker engine."""
+"""test_docker.py: discovery.docker and discovery.dockerswarm against a real Docker engine."""
 
 import contextlib
 import http.server
@@ -166,6 +166,109 @@ profile.file "all" {{
                 ],
                 "the process of the container",
             )
+
+
+def swarm(engine, role, more=""):
+    """A component with its journal."""
+    return f"""
+discovery.dockerswarm "{role}" {{
+  host = "unix://{engine.socket}"
+  role = "{role}"
+{more}
+}}
+test.journal "{role}" {{
+  targets = discovery.dockerswarm.{role}.targets
+  path    = "{os.path.abspath(role + '.journal')}"
+}}
+"""
+
+
+@case
+def a_swarm_is_followed():
+    """An engine that is no manager is said. Once it is, a service, its tasks and the node are
+    targets with the labels of the engine's own lists, by events; what is removed goes."""
+    need_root()
+    running_only = '  filter {\n    name   = "desired-state"\n    values = ["running"]\n  }\n'
+    with Engine() as engine:
+        config = swarm(engine, "services") + swarm(engine, "nodes")
+        config += swarm(engine, "tasks", running_only + "  tasks_without_network = true")
+        with Agent(write("swarm.alloy", config)) as agent:
+            agent.until_says("answered 503 when asked for its tasks")
+            agent.until_says("not a swarm manager")
+            engine.begin_swarm()
+            journals = {r: Journal(f"{r}.journal") for r in ("services", "nodes", "tasks")}
+            agent.until(lambda: len(journals["nodes"].targets()) == 1, "the node")
+            (node,) = engine.ask("GET", "/nodes")
+            of_node = {
+                "__meta_dockerswarm_node_address": node["Status"]["Addr"],
+                "__meta_dockerswarm_node_availability": "active",
+                "__meta_dockerswarm_node_hostname": node["Description"]["Hostname"],
+                "__meta_dockerswarm_node_id": node["ID"],
+                "__meta_dockerswarm_node_platform_architecture": os.uname().machine,
+                "__meta_dockerswarm_node_platform_os": "linux",
+                "__meta_dockerswarm_node_role": "manager",
+                "__meta_dockerswarm_node_status": "ready",
+            }
+            assert {
+                k: v for k, v in journals["nodes"].targets()[0].items() if k in of_node
+            } == of_node
+
+            port = {"Protocol": "tcp", "TargetPort": 80, "PublishedPort": 8080, "Name": "http"}
+            shop = engine.serve("shop", 0, ports=[port])
+            agent.until(lambda: len(journals["services"].targets()) == 1, "the service's address")
+            (address,) = (
+                ip["Addr"]
+                for ip in engine.ask("GET", f"/services/{shop}")["Endpoint"]["VirtualIPs"]
+            )
+            (target,) = journals["services"].targets()
+            (network,) = (n for n in engine.ask("GET", "/networks") if n["Name"] == "ingress")
+            assert target == {
+                "__address__": f"{address.split('/')[0]}:8080",
+                "__meta_dockerswarm_network_id": network["Id"],
+                "__meta_dockerswarm_network_ingress": "true",
+                "__meta_dockerswarm_network_internal": "false",
+                "__meta_dockerswarm_network_name": "ingress",
+                "__meta_dockerswarm_network_scope": "swarm",
+                "__meta_dockerswarm_service_endpoint_port_name": "http",
+                "__meta_dockerswarm_service_endpoint_port_publish_mode": "ingress",
+                "__meta_dockerswarm_service_id": shop,
+                "__meta_dockerswarm_service_label_com_example_tier": "front",
+                "__meta_dockerswarm_service_mode": "replicated",
+                "__meta_dockerswarm_service_name": "shop",
+                "__meta_dockerswarm_service_task_container_image": "waits",
+            }, target
+
+            web = engine.serve("web", 2, Labels={"team": "x"})
+            agent.until(lambda: states(journals["tasks"]) == ["running"] * 2, "both tasks running")
+            for task in engine.ask("GET", "/tasks"):
+                assert (
+                    of_node
+                    | {
+                        "__meta_dockerswarm_container_label_team": "x",
+                        "__meta_dockerswarm_service_id": web,
+                        "__meta_dockerswarm_service_label_com_example_tier": "front",
+                        "__meta_dockerswarm_service_mode": "replicated",
+                        "__meta_dockerswarm_service_name": "web",
+                        "__meta_dockerswarm_task_container_id": task["Status"]["ContainerStatus"][
+                            "ContainerID"
+                        ],
+                        "__meta_dockerswarm_task_desired_state": "running",
+                        "__meta_dockerswarm_task_id": task["ID"],
+                        "__meta_dockerswarm_task_slot": str(task["Slot"]),
+                        "__meta_dockerswarm_task_state": "running",
+                    }
+                    in journals["tasks"].targets()
+                )
+            engine.ask("DELETE", "/services/web")
+            engine.ask("DELETE", "/services/shop")
+            agent.until(
+                lambda: not journals["tasks"].targets() and not journals["services"].targets(),
+                "nothing is left",
+            )
+
+
+def states(journal):
+    return [t.get("__meta_dockerswarm_task_state") for t in journal.targets()]
 
 
 class Recording(socketserver.ThreadingUnixStreamServer):
