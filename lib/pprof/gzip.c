@@ -117,7 +117,8 @@ static int inflate_some(z_stream *z, struct buf *out, size_t left)
 	z->next_out = (Bytef *)room;
 	z->avail_out = want ? (uInt)want : 1;
 	got = z->avail_out;
-	r = inflate(z, Z_NO_FLUSH);
+	/* Where all fits at once, this keeps zlib from making a copy of its end. */
+	r = inflate(z, Z_FINISH);
 	got -= z->avail_out;
 	if (want)
 		out->n += got;
@@ -125,9 +126,9 @@ static int inflate_some(z_stream *z, struct buf *out, size_t left)
 		return -E2BIG;
 	if (r == Z_MEM_ERROR)
 		return -ENOMEM;
-	if (r != Z_OK && r != Z_STREAM_END)
-		return -EBADMSG;
-	return r == Z_STREAM_END;
+	if (r == Z_BUF_ERROR && z->avail_out == 0)
+		return 0;
+	return r == Z_STREAM_END ? 1 : -EBADMSG;
 }
 
 int gzip_inflate(struct str data, struct buf *out, size_t max)

@@ -231,6 +231,33 @@ TEST(gzip_members_are_joined)
 	buf_free(&out);
 }
 
+/* Whole at each size near those of the pieces in which it is read, and damaged wherever it breaks
+ * off. */
+TEST(gzip_is_whole_or_damaged)
+{
+	static const char bytes[3 << 16];
+	static const size_t sizes[] = {0, 1, 65535, 65536, 65537, 131072, 131073};
+	struct buf gzip = BUF_NULL, out = BUF_NULL;
+	struct gzip_writer w;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		buf_clear(&gzip);
+		expect_eq(gzip_open(&w, &gzip, 1), 0);
+		gzip_write(&w, (struct str){bytes, sizes[i]});
+		expect_eq(gzip_close(&w), 0);
+		buf_clear(&out);
+		expect_eq(gzip_inflate(buf_str(&gzip), &out, sizes[i]), 0);
+		expect_eq(out.n, sizes[i]);
+		for (size_t n = 0; n < gzip.n; n++) {
+			buf_clear(&out);
+			expect_eq(gzip_inflate(str_first(buf_str(&gzip), n), &out, sizes[i]),
+				  -EBADMSG);
+		}
+	}
+	buf_free(&gzip);
+	buf_free(&out);
+}
+
 TEST(a_missing_file_is_named)
 {
 	struct error err = ERROR_NULL;
