@@ -111,9 +111,11 @@ struct http_request {
 	/* Offers no compression: for streams that a server compresses piece by piece, as a sequence
 	 * of gzip members, which libcurl refuses. */
 	bool uncompressed;
-	/* For requests to thousands of hosts at once: reads through a small buffer, and remembers
-	 * no addresses, since libcurl goes through all that it remembers at each request. */
-	bool small;
+	bool small; /* reads through a small buffer: for thousands of requests at once */
+	/* On a connection of its own that is closed at the end, and the host's address is not
+	 * remembered either: for requests to so many hosts that libcurl, which goes through all
+	 * that it keeps at each request, would take longer than to connect. */
+	bool own_connection;
 	/* Once, when the last byte has left and there is no answer yet. Must not use the client.
 	 * May be NULL. */
 	void (*left)(void *context);

@@ -178,10 +178,12 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_MAXREDIRS, 10L);
 	SET(CURLOPT_USERAGENT, "andiron/" ANDIRON_VERSION);
 	SET(CURLOPT_ACCEPT_ENCODING, request->uncompressed ? NULL : "gzip");
-	if (request->small) {
+	if (request->small)
 		SET(CURLOPT_BUFFERSIZE, SMALL_BUFFER);
+	if (request->own_connection)
 		SET(CURLOPT_DNS_CACHE_TIMEOUT, 0L);
-	}
+	else /* one of its own ends by the request's time */
+		SET(CURLOPT_SOCKOPTFUNCTION, on_socket_made);
 	SET(CURLOPT_WRITEFUNCTION, on_body);
 	SET(CURLOPT_WRITEDATA, t);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
@@ -189,7 +191,6 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is not the server's */
 	SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
-	SET(CURLOPT_SOCKOPTFUNCTION, on_socket_made);
 	/* A stream that says it is too long is not begun. */
 	if (request->data && request->max_response && request->max_response <= INT64_MAX)
 		SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->max_response);
@@ -270,12 +271,14 @@ static int prepare(struct transfer *t, const struct http_config *config,
 	if (rc)
 		return rc;
 	if (t->http2) { /* whatever the configuration says: there is no other way */
-		/* libcurl 7.88 takes an HTTP/2 connection that was idle for one that is broken,
-		 * after the request has left: so each has its own. */
-		SET(CURLOPT_FRESH_CONNECT, 1L);
-		SET(CURLOPT_FORBID_REUSE, 1L);
 		SET(CURLOPT_HTTP_VERSION, t->plain ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
 						   : (long)CURL_HTTP_VERSION_2TLS);
+	}
+	/* libcurl 7.88 takes an HTTP/2 connection that was idle for one that is broken, after the
+	 * request has left: so each of these has its own. */
+	if (t->http2 || request->own_connection) {
+		SET(CURLOPT_FRESH_CONNECT, 1L);
+		SET(CURLOPT_FORBID_REUSE, 1L);
 	}
 	SET(CURLOPT_HTTPHEADER, t->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);

@@ -18,6 +18,7 @@
 #define REQUEST_HTTP2        1u
 #define REQUEST_UNCOMPRESSED 2u
 #define REQUEST_SMALL        4u
+#define REQUEST_OWN          8u
 
 /* --- Writing --- */
 
@@ -69,7 +70,7 @@ static uint64_t config_flags(const struct http_config *c)
 static uint64_t request_flags(const struct http_request *q)
 {
 	return (q->http2 ? REQUEST_HTTP2 : 0) | (q->uncompressed ? REQUEST_UNCOMPRESSED : 0) |
-	       (q->small ? REQUEST_SMALL : 0);
+	       (q->small ? REQUEST_SMALL : 0) | (q->own_connection ? REQUEST_OWN : 0);
 }
 
 static uint64_t calls_of(const struct http_request *q)
@@ -306,11 +307,12 @@ static const struct http_oauth2 *get_oauth2(struct reader *r)
 static void get_fields(struct reader *r, struct wire_request *ret)
 {
 	struct http_request *q = &ret->request;
-	uint64_t flags = get_below(r, 2 * REQUEST_SMALL);
+	uint64_t flags = get_below(r, 2 * REQUEST_OWN);
 
 	q->http2 = flags & REQUEST_HTTP2;
 	q->uncompressed = flags & REQUEST_UNCOMPRESSED;
 	q->small = flags & REQUEST_SMALL;
+	q->own_connection = flags & REQUEST_OWN;
 	ret->calls = (uint32_t)get_below(r, 2 * WIRE_CALLS_READ);
 	ret->body_bytes = get_below(r, INT64_MAX);
 	q->max_send = (int64_t)get_below(r, INT64_MAX);

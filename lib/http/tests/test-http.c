@@ -164,6 +164,35 @@ TEST(reads_an_answer_that_comes_byte_by_byte)
 	exchange_fini(&x);
 }
 
+/* Answers with the number of the connection. */
+static void serve_number(int fd, void *context)
+{
+	static char request[TEST_REQUEST_MAX];
+	int *n = context;
+	char text[64];
+
+	snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d", ++*n);
+	while (test_read_request(fd, request) && test_say(fd, text))
+		;
+}
+
+/* A connection serves one request after the other, but for those that want one of their own. */
+TEST(keeps_connections_or_closes_them)
+{
+	static const char *const numbers[] = {"1", "2", "3", "3"};
+	static struct exchange x;
+	int n = 0;
+
+	exchange_init(&x, serve_number, &n);
+	for (int i = 0; i < 4; i++) {
+		x.request.own_connection = i < 2;
+		exchange_run(&x);
+		expect_eq(x.outcome.status, 200);
+		expect_str(((struct str){x.outcome.body, x.outcome.n}), numbers[i]);
+	}
+	exchange_fini(&x);
+}
+
 /* Sends the request back as the body of its answer. */
 static void serve_echo(int fd, void *context)
 {
