@@ -216,7 +216,7 @@ static void digest_add(struct sha256 *digest, struct str s)
 	sha256_add(digest, s.p, s.n);
 }
 
-static void set_identity(struct endpoint *e)
+void endpoint_identity(const struct endpoint *e, unsigned char ret[SHA256_BYTES])
 {
 	struct sha256 digest;
 
@@ -226,7 +226,7 @@ static void set_identity(struct endpoint *e)
 		digest_add(&digest, e->labels[i].name);
 		digest_add(&digest, e->labels[i].value);
 	}
-	sha256_finish(&digest, e->identity);
+	sha256_finish(&digest, ret);
 }
 
 int endpoint_init(struct endpoint *e, const struct settings *s, const struct target_row *row,
@@ -244,8 +244,6 @@ int endpoint_init(struct endpoint *e, const struct settings *s, const struct tar
 	r = set_url(e, s, row, kind, address, err);
 	if (r == 0)
 		r = set_labels(e, s, row, kind, address, err);
-	if (r == 0)
-		set_identity(e);
 	return r;
 }
 

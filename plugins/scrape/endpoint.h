@@ -20,9 +20,6 @@ struct endpoint {
 	 * target, the settings and the arena. */
 	struct target_label labels[ENDPOINT_MAX_LABELS];
 	uint32_t n_labels;
-	/* Digest of URL and labels; the same in every process. Targets choose their labels, so it
-	 * is one that nobody can have two of: then labels need not be kept to be compared. */
-	unsigned char identity[SHA256_BYTES];
 };
 
 /* 0, -ENOMEM, or -EINVAL and why the target cannot be asked. endpoint_fini must follow in any case.
@@ -30,6 +27,10 @@ struct endpoint {
 int endpoint_init(struct endpoint *ret, const struct settings *s, const struct target_row *row,
 		  const struct kind *kind, struct error *err);
 void endpoint_fini(struct endpoint *e);
+
+/* Digest of URL and labels; the same in every process. Targets choose their labels, so it is one
+ * that nobody can have two of: then labels need not be kept to be compared. */
+void endpoint_identity(const struct endpoint *e, unsigned char ret[SHA256_BYTES]);
 
 /* An identity's first bytes, for tables and for a place in time. */
 static inline uint64_t endpoint_hash(const unsigned char identity[SHA256_BYTES])

@@ -18,12 +18,13 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define GATHER_NS     (10 * NS_PER_MSEC)
+#define GATHER_NS     (50 * NS_PER_MSEC)
 #define REPAIR_NS     (10 * NS_PER_SEC)
 #define MAX_IN_FLIGHT 8192u
 #define MAX_HELD      (128u << 20) /* bytes of answers that are not sent on yet */
 #define MAX_LOGGED    20           /* lines about targets in a minute */
 #define PREVIEW       100
+#define MAX_KEPT      128u         /* targets whose connections are kept */
 
 /* --- Time --- */
 
@@ -226,6 +227,7 @@ static int send_request(struct scraper *s, struct flight *f, const struct endpoi
 		.max_response = s->settings->max_bytes,
 		.uncompressed = true, /* a profile is compressed already */
 		.small = true,
+		.own_connection = f->job->target->at >= MAX_KEPT,
 		.data = on_data,
 		.done = on_done,
 		.context = f,

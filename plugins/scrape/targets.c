@@ -88,15 +88,17 @@ static struct job *take_job(struct scraper *s, struct target *t, uint32_t kind)
 	struct error err = ERROR_NULL;
 	struct endpoint e;
 	struct job *job = NULL;
+	unsigned char identity[SHA256_BYTES];
 	int r = endpoint_init(&e, s->settings, t->row, &s->settings->kinds[kind], &err);
 
 	if (r == 0) {
-		job = find_job(s, e.identity);
+		endpoint_identity(&e, identity);
+		job = find_job(s, identity);
 		if (job && job->target) {
 			t->has_twins = true;
 			job = NULL;
 		} else if (!job) {
-			job = job_new(s, e.identity);
+			job = job_new(s, identity);
 			if (!job)
 				scraper_lacks(s);
 		}
