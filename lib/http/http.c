@@ -28,10 +28,11 @@
 #error "libcurl 7.87 or later is needed: CURLOPT_QUICK_EXIT, thread-safe global init"
 #endif
 
-/* Connections that are kept for the next request. libcurl's own number rises and falls with the
- * requests under way; and where it has too many, the one that it closes leaves its host behind in a
- * list that is walked each time. */
-#define MAX_KEPT 256L
+/* Beyond so many connections, those in use among them, none is kept for the next request. libcurl's
+ * own number rises and falls with the requests under way; and where it has too many, the one that
+ * it closes leaves its host behind in a list that is walked each time. Half of the descriptors that
+ * a sender may have. */
+#define MAX_CONNECTIONS 512L
 
 /* One that is refused in one style is asked for in the other, whose request is made with the first:
  * the configuration is there only then. */
@@ -529,7 +530,7 @@ int http_client_new(const struct http_loop *loop, struct http_client **ret, stru
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
 	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer);
 	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, MAX_KEPT);
+	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, MAX_CONNECTIONS);
 	*ret = &client->base;
 	return 0;
 }

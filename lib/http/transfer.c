@@ -242,6 +242,22 @@ static int set_headers(struct transfer *t, const struct http_request *request, s
 	return rc ? rc : add_headers(t, request->more_headers, request->n_more_headers, err);
 }
 
+static CURLcode set_connection(struct transfer *t, const struct http_request *request)
+{
+	CURLcode code = CURLE_OK;
+
+	if (t->http2) /* whatever the configuration says: there is no other way */
+		SET(CURLOPT_HTTP_VERSION, t->plain ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+						   : (long)CURL_HTTP_VERSION_2TLS);
+	/* libcurl 7.88 takes an HTTP/2 connection that was idle for one that is broken, after the
+	 * request has left: so each of these has its own. */
+	if (t->http2 || request->own_connection) {
+		SET(CURLOPT_FRESH_CONNECT, 1L);
+		SET(CURLOPT_FORBID_REUSE, 1L);
+	}
+	return code;
+}
+
 static int prepare(struct transfer *t, const struct http_config *config,
 		   const struct http_request *request, struct error *err)
 {
@@ -270,16 +286,7 @@ static int prepare(struct transfer *t, const struct http_config *config,
 		rc = config_apply(t, config, err);
 	if (rc)
 		return rc;
-	if (t->http2) { /* whatever the configuration says: there is no other way */
-		SET(CURLOPT_HTTP_VERSION, t->plain ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
-						   : (long)CURL_HTTP_VERSION_2TLS);
-	}
-	/* libcurl 7.88 takes an HTTP/2 connection that was idle for one that is broken, after the
-	 * request has left: so each of these has its own. */
-	if (t->http2 || request->own_connection) {
-		SET(CURLOPT_FRESH_CONNECT, 1L);
-		SET(CURLOPT_FORBID_REUSE, 1L);
-	}
+	code = set_connection(t, request);
 	SET(CURLOPT_HTTPHEADER, t->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
 	SET(CURLOPT_PROXYHEADER, t->proxy_headers);
