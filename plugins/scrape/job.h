@@ -30,6 +30,7 @@ struct target {
 /* Identity is that of endpoint.h, by which a job outlives changes of settings and targets. */
 struct job {
 	struct due due; /* first */
+	bool late;      /* it is in the heap of the late */
 	struct target *target;
 	uint32_t kind;
 	uint32_t at; /* in the scraper's array */
@@ -52,6 +53,7 @@ struct flight {
 	struct buf body, send;
 	int64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	uint64_t held; /* bytes of `body` that are counted as held */
+	bool doubtful; /* the last one failed */
 	bool refused;  /* too much is held */
 	int result;    /* of judging; 1: nothing to send */
 	struct profile_size size;
@@ -66,14 +68,15 @@ struct scraper {
 	VEC(struct target *) targets;
 	VEC(struct job *) jobs;
 	struct index by_identity;
-	struct due_heap heap;
+	struct due_heap heap, late; /* late: due, and fewer of those that fail may be under way */
 	uint64_t timer;
 	int64_t timer_ns; /* when it fires */
 	struct flight *queue, **queue_end; /* answers to be judged */
 	struct flight *judging;
 	struct buf scratch; /* the worker's */
 	size_t totals_room; /* the worker's: what may still be kept of TOTALS_MAX_BYTES */
-	uint32_t max_in_flight;
+	uint32_t max_in_flight, n_doubtful; /* n_doubtful: of those that are under way */
+	uint32_t max_kept; /* targets whose connections are kept */
 	uint64_t held;     /* bytes of answers */
 	uint64_t sequence; /* of batches */
 	uint32_t logged;   /* lines of the current interval */
@@ -99,6 +102,8 @@ void job_free(struct scraper *s, struct job *job);
 void scraper_lacks(struct scraper *s);
 /* Puts a job at its next time. */
 void scraper_schedule(struct scraper *s, struct job *job);
+/* Takes it out of its place in time, if it has one. */
+void scraper_unschedule(struct scraper *s, struct job *job);
 /* Sees that the timer fires when something is due. */
 void scraper_arm(struct scraper *s);
 /* Says how the component is. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests in time. Contract in scraper.h, parts in job.h.
  *
- * A job is in one of three places: in the heap until it is due, under way, or its answer is with
+ * A job is in one of three places: in a heap until it is begun, under way, or its answer is with
  * judge.c. So a profile is never asked for twice at once; what takes longer than the interval
  * misses its turn. One timer serves all: it fires a little after the first is due and begins all
  * that are due by then. */
@@ -24,7 +24,7 @@
 #define MAX_HELD      (128u << 20) /* bytes of answers that are not sent on yet */
 #define MAX_LOGGED    20           /* lines about targets in a minute */
 #define PREVIEW       100
-#define MAX_KEPT      128u         /* targets whose connections are kept */
+#define MAX_KEPT      128u
 
 /* --- Time --- */
 
@@ -46,19 +46,60 @@ void scraper_schedule(struct scraper *s, struct job *job)
 		scraper_lacks(s);
 }
 
+void scraper_unschedule(struct scraper *s, struct job *job)
+{
+	due_remove(job->late ? &s->late : &s->heap, &job->due);
+	job->late = false;
+}
+
+/* Those that failed last time, and may hang until their time is over, leave room for the others. */
+static bool takes_doubtful(const struct scraper *s)
+{
+	return s->n_doubtful < (s->max_in_flight + 1) / 2;
+}
+
+/* The next job that may begin, taken out of its heap; NULL: none yet. */
+static struct job *next_due(struct scraper *s, int64_t now)
+{
+	struct due *first = takes_doubtful(s) ? due_first(&s->late) : NULL;
+	struct job *job = (struct job *)first;
+
+	if (job) {
+		scraper_unschedule(s, job);
+		return job;
+	}
+	while ((first = due_first(&s->heap)) && first->at_ns <= now) {
+		job = (struct job *)first;
+		due_remove(&s->heap, first);
+		if (job->state != STATE_DOWN || takes_doubtful(s))
+			return job;
+		job->late = due_add(&s->late, first);
+		if (!job->late)
+			scraper_lacks(s);
+	}
+	return NULL;
+}
+
 static void on_timer(void *context);
+
+/* When something is to be begun; INT64_MAX: nothing. */
+static int64_t next_begin(const struct scraper *s)
+{
+	const struct due *first = due_first(&s->heap);
+	int64_t at = first ? first->at_ns : INT64_MAX;
+
+	if (s->draining)
+		return INT64_MAX;
+	if (s->repair_ns && s->repair_ns < at)
+		at = s->repair_ns;
+	return due_first(&s->late) && takes_doubtful(s) ? 0 : at;
+}
 
 void scraper_arm(struct scraper *s)
 {
-	const struct due *first = due_first(&s->heap);
-	int64_t now = clock_mono(), at = INT64_MAX;
+	int64_t now = clock_mono();
+	int64_t at = s->queue && !s->judging ? now : next_begin(s);
 
-	if (first && !s->draining)
-		at = first->at_ns;
-	if (s->repair_ns && !s->draining && s->repair_ns < at)
-		at = s->repair_ns;
-	if (s->queue && !s->judging)
-		at = now;
 	if (s->stopped || at == INT64_MAX)
 		return;
 	at = (at > now ? at : now) + GATHER_NS;
@@ -72,6 +113,12 @@ void scraper_arm(struct scraper *s)
 }
 
 /* --- What comes of a request --- */
+
+static void count_flight(struct scraper *s, const struct flight *f, int n)
+{
+	s->counts.in_flight += (uint64_t)n;
+	s->n_doubtful += f->doubtful ? (uint32_t)n : 0;
+}
 
 void flight_free(struct flight *f)
 {
@@ -160,7 +207,7 @@ void scraper_abandon(struct scraper *s, struct job *job)
 	if (!f->request)
 		return; /* judge.c has it */
 	http_cancel(client_loop_http(s->loop), f->request);
-	s->counts.in_flight--;
+	count_flight(s, f, -1);
 	flight_free(f);
 }
 
@@ -199,7 +246,7 @@ static void on_done(void *context, const struct http_response *response)
 
 	f->request = 0;
 	f->ended_ns = clock_real();
-	s->counts.in_flight--;
+	count_flight(s, f, -1);
 	if (response->status >= 200 && response->status <= 299) {
 		judge_add(s, f);
 		return;
@@ -227,7 +274,7 @@ static int send_request(struct scraper *s, struct flight *f, const struct endpoi
 		.max_response = s->settings->max_bytes,
 		.uncompressed = true, /* a profile is compressed already */
 		.small = true,
-		.own_connection = f->job->target->at >= MAX_KEPT,
+		.own_connection = f->job->target->at >= s->max_kept,
 		.data = on_data,
 		.done = on_done,
 		.context = f,
@@ -247,6 +294,7 @@ static struct flight *flight_new(struct scraper *s, struct job *job)
 	f->job = job;
 	f->totals_kind = s->settings->kinds[job->kind].totals;
 	f->totals = job->totals;
+	f->doubtful = job->state == STATE_DOWN;
 	f->started_ns = f->ended_ns = clock_real();
 	return f;
 }
@@ -270,7 +318,7 @@ static void begin(struct scraper *s, struct job *job)
 		f->result = send_request(s, f, &e, &err);
 	endpoint_fini(&e);
 	if (f->result == 0) {
-		s->counts.in_flight++;
+		count_flight(s, f, 1);
 		return;
 	}
 	f->why = strdup(err.code ? err.text : "out of memory");
@@ -281,20 +329,18 @@ static void on_timer(void *context)
 {
 	struct scraper *s = context;
 	int64_t now = clock_mono();
-	struct due *first;
+	const struct due *first;
+	struct job *job;
 
 	s->timer = 0;
 	judge_begin(s);
 	if (s->repair_ns && s->repair_ns <= now && !s->draining)
 		targets_repair(s);
-	while (!s->draining && (first = due_first(&s->heap)) && first->at_ns <= now) {
-		if (s->counts.in_flight >= s->max_in_flight) {
-			s->counts.postponed++;
-			break;
-		}
-		due_remove(&s->heap, first);
-		begin(s, (struct job *)first);
-	}
+	while (!s->draining && s->counts.in_flight < s->max_in_flight && (job = next_due(s, now)))
+		begin(s, job);
+	first = due_first(&s->heap);
+	s->counts.postponed +=
+		!s->draining && (due_first(&s->late) || (first && first->at_ns <= now));
 	scraper_arm(s);
 }
 
@@ -339,6 +385,7 @@ int scraper_new(const struct abi_context *context, struct settings *settings, st
 	getrlimit(RLIMIT_NOFILE, &limit);
 	s->max_in_flight = limit.rlim_cur / 2 < MAX_IN_FLIGHT ? (uint32_t)limit.rlim_cur / 2
 							       : MAX_IN_FLIGHT;
+	s->max_kept = limit.rlim_cur / 8 < MAX_KEPT ? (uint32_t)limit.rlim_cur / 8 : MAX_KEPT;
 	*ret = s;
 	return 0;
 }
@@ -373,8 +420,8 @@ void scraper_stop(struct scraper *s)
 			(*job)->totals = NULL;
 			(*job)->flight = NULL;
 			flight->job = NULL;
+			count_flight(s, flight, -1);
 			flight_free(flight);
-			s->counts.in_flight--;
 		}
 	client_loop_free(s->loop);
 	s->loop = NULL;
@@ -404,8 +451,8 @@ void scraper_update(struct scraper *s, struct settings *settings)
 	settings_free(s->settings);
 	s->settings = settings;
 	/* The times are the new interval's. */
-	while (due_first(&s->heap))
-		due_remove(&s->heap, due_first(&s->heap));
+	vec_each (&s->jobs, job)
+		scraper_unschedule(s, *job);
 	targets_rebuild(s);
 }
 

@@ -57,7 +57,7 @@ void job_free(struct scraper *s, struct job *job)
 	check(s->jobs.p[job->at] == job);
 	if (job->flight)
 		scraper_abandon(s, job);
-	due_remove(&s->heap, &job->due);
+	scraper_unschedule(s, job);
 	index_remove(&s->by_identity, endpoint_hash(job->identity), job->at);
 	if (last != job) {
 		index_move(&s->by_identity, endpoint_hash(last->identity), last->at, job->at);
@@ -246,6 +246,7 @@ void targets_free(struct scraper *s)
 	vec_free(&s->targets);
 	vec_free(&s->jobs);
 	vec_free(&s->heap.items);
+	vec_free(&s->late.items);
 	index_free(&s->by_identity);
 	target_table_free(s->table);
 }
