@@ -24,6 +24,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct run {
 	struct texts plugin_dirs;
@@ -45,7 +46,8 @@ struct run {
 	struct log log; /* the command's own lines, in the host's form */
 };
 
-#define AGAIN_NS (10 * NS_PER_SEC)
+#define AGAIN_NS    (10 * NS_PER_SEC)
+#define DESCRIPTORS 65536
 
 /* --- Configuration --- */
 
@@ -228,6 +230,18 @@ static int make_plan(struct run *run, struct plan **ret)
 	return live_config_begin(&run->live, ret) < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
+/* Services begin with 1,024 descriptors and may have more: the low number is for programs that use
+ * select(2). Thousands of requests at once take one each. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS)
+		return;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	setrlimit(RLIMIT_NOFILE, &limit); /* else there are fewer requests at once */
+}
+
 static int run_agent(struct run *run)
 {
 	int nice = haste_begin(), r;
@@ -238,6 +252,7 @@ static int run_agent(struct run *run)
 	haste_end(nice);
 	if (code != EXIT_OK)
 		return code;
+	allow_descriptors();
 	alloy_flags_say(&run->alloy, &run->log);
 	say_how_it_watches(run);
 	if (!prepare(run, plan)) {
