@@ -7,6 +7,8 @@ import contextlib
 import gzip
 import json
 import os
+import re
+import resource
 import socket
 import threading
 import urllib.request
@@ -219,6 +221,145 @@ def servers_that_answer_anything_else():
         agent.until_health("pyroscope.scrape.s", "healthy", "12 of these fail, and 1 targets")
         agent.stop()
     listener.close()
+
+
+class Farm(Background):
+    """Targets of tests/scenario/target-farm.c, by number."""
+
+    def __init__(self):
+        with open("farm.pb.gz", "wb") as out:
+            out.write(gzip.compress(PROFILE))
+        super().__init__(os.environ["TARGET_FARM"], "farm.pb.gz")
+        self.port = int(self.until(self.text, "it listens"))
+
+    def target(self, i, path):
+        # One has an address for each, but for 0.
+        i += 1
+        return target(f"127.0.{i >> 8}.{i & 255}:{self.port}", __profile_path__=path)
+
+    def counts(self):
+        """(connections made, connections open, {target: how often it was asked})."""
+        with urllib.request.urlopen(f"http://127.255.0.1:{self.port}/counts") as answer:
+            first, *rest = answer.read().decode().splitlines()
+        asked = dict(map(int, line.split()) for line in rest)
+        return *map(int, first.split()), {i - 1: n for i, n in asked.items()}
+
+
+# One sample type and its strings.
+PROFILE = b"\x0a\x04\x08\x01\x10\x02\x12\x04\x0a\x00\x12\x00" b"\x32\x00\x32\x01n\x32\x01u"
+
+ONE_KIND = """
+pyroscope.scrape "s" {
+  targets         = [%s]
+  forward_to      = []
+  scrape_interval = "%s"
+  scrape_timeout  = "%s"
+  body_size_limit = 100000
+  profiling_config {
+    profile.goroutine { enabled = true }
+    profile.memory { enabled = false }
+    profile.block { enabled = false }
+    profile.mutex { enabled = false }
+    profile.process_cpu { enabled = false }
+  }
+}
+"""
+
+# Path → what is said of the target.
+SORTS = {
+    "profile": "",
+    "once": "",
+    "away": "",
+    "error": "HTTP status 500: no",
+    "circle": "redirects in a circle",
+    "text": "a text and not a profile",
+    "closing": "closed the connection without an answer",
+    "mute": "no answer from",
+    "dripping": "no answer from",
+    "endless": "larger than 100000 bytes",
+}
+
+
+# They end by the time, or come again at once.
+SLOW = {"mute", "dripping", "away", "circle"}
+
+
+@case
+def thousands_of_targets_of_all_sorts():
+    """Each is asked as often as every other one, whatever these do; connections are kept for some
+    and not for thousands; the agent has as many descriptors as it may."""
+    n = 500 if SANITIZED else 2000
+    sorts = [list(SORTS)[i // 10 % len(SORTS)] if i % 10 == 0 else "profile" for i in range(n)]
+    with Farm() as farm, contextlib.ExitStack() as ends:
+        targets = ",\n".join(farm.target(i, sort) for i, sort in enumerate(sorts))
+        config = write("many.alloy", ONE_KIND % (targets, "2s", "5s"))
+        agent = ends.enter_context(
+            Agent(
+                config, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096))
+            )
+        )
+        limits = read(f"/proc/{agent.pid}/limits")
+        assert re.search(r"Max open files +4096 +4096", limits), limits
+
+        def rounds(least):
+            asked = farm.counts()[2]
+            times = [asked.get(i, 0) for i, sort in enumerate(sorts) if sort not in SLOW]
+            return times if min(times) >= least and len(asked) == n else None
+
+        agent.until(lambda: rounds(2), "each was asked twice")
+        first = rss_bytes(agent.pid)
+        times = agent.until(lambda: rounds(6), "each was asked six times")
+        assert max(times) - min(times) <= 3, times
+        connections, opened, asked = farm.counts()
+        # Kept are 128, and as many again may be under way.
+        assert opened <= 128 + n // 5, opened
+        assert connections <= sum(asked.values()) - 3 * 128, (connections, sum(asked.values()))
+
+        def told():
+            found = [why for _, _, why in agent.targets("pyroscope.scrape.s")]
+            told.wrong = [
+                (sort, why)
+                for why, sort in zip(found, sorts, strict=True)
+                if SORTS[sort] not in why or (why and not SORTS[sort])
+            ]
+            return not told.wrong
+
+        try:
+            agent.until(told, "each has its reason")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{told.wrong[:20]}") from error
+        assert agent.metric("andiron_scrape_postponed_total") == 0
+        grown = rss_bytes(agent.pid) - first
+        most = (512 if SANITIZED else 16) << 20  # sanitizers keep what was freed
+        assert grown < most, f"it has grown by {grown} bytes"
+        books = agent.stop()
+        assert books["taken"] >= 5 * sum(not SORTS[sort] for sort in sorts), books
+
+
+@case
+def targets_that_hang_leave_room():
+    """Where descriptors are few, targets that answer are asked on, although many others never
+    answer."""
+    hanging, n = 512, 544
+    with Farm() as farm, contextlib.ExitStack() as ends:
+        targets = [farm.target(i, "mute" if i < hanging else "profile") for i in range(n)]
+        config = write("hanging.alloy", ONE_KIND % (",\n".join(targets), "1s", "1s"))
+        # Half of these for requests.
+        agent = ends.enter_context(
+            Agent(config, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
+        )
+        agent.until_metric("andiron_scrape_profiles_down", exactly=hanging)
+        before = farm.counts()[2]
+
+        def more():
+            now = farm.counts()[2]
+            asked = [now.get(i, 0) - before.get(i, 0) for i in range(n)]
+            return asked if min(asked[hanging:]) >= 8 and min(asked[:hanging]) >= 1 else None
+
+        # In turn with all others, each of these would have been asked as often.
+        asked = agent.until(more, "those that answer were asked eight times, each other once")
+        assert sum(asked[:hanging]) <= 4 * hanging, asked
+        agent.stop()
 
 
 main()
