@@ -238,11 +238,11 @@ class Farm(Background):
         return target(f"127.0.{i >> 8}.{i & 255}:{self.port}", __profile_path__=path)
 
     def counts(self):
-        """(connections made, connections open, {target: how often it was asked})."""
+        """(connections open, {target: how often it was asked})."""
         with urllib.request.urlopen(f"http://127.255.0.1:{self.port}/counts") as answer:
             first, *rest = answer.read().decode().splitlines()
         asked = dict(map(int, line.split()) for line in rest)
-        return *map(int, first.split()), {i - 1: n for i, n in asked.items()}
+        return int(first), {i - 1: n for i, n in asked.items()}
 
 
 # One sample type and its strings.
@@ -302,7 +302,7 @@ def thousands_of_targets_of_all_sorts():
         assert re.search(r"Max open files +4096 +4096", limits), limits
 
         def rounds(least):
-            asked = farm.counts()[2]
+            asked = farm.counts()[1]
             times = [asked.get(i, 0) for i, sort in enumerate(sorts) if sort not in SLOW]
             return times if min(times) >= least and len(asked) == n else None
 
@@ -310,10 +310,8 @@ def thousands_of_targets_of_all_sorts():
         first = rss_bytes(agent.pid)
         times = agent.until(lambda: rounds(6), "each was asked six times")
         assert max(times) - min(times) <= 3, times
-        connections, opened, asked = farm.counts()
-        # Kept are 128, and as many again may be under way.
-        assert opened <= 128 + n // 5, opened
-        assert connections <= sum(asked.values()) - 3 * 128, (connections, sum(asked.values()))
+        # Kept are 128; beside them some are in use.
+        agent.until(lambda: farm.counts()[0] <= 128 + n // 5, "few connections are kept")
 
         def told():
             found = [why for _, _, why in agent.targets("pyroscope.scrape.s")]
@@ -349,10 +347,10 @@ def targets_that_hang_leave_room():
             Agent(config, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
         )
         agent.until_metric("andiron_scrape_profiles_down", exactly=hanging)
-        before = farm.counts()[2]
+        before = farm.counts()[1]
 
         def more():
-            now = farm.counts()[2]
+            now = farm.counts()[1]
             asked = [now.get(i, 0) - before.get(i, 0) for i in range(n)]
             return asked if min(asked[hanging:]) >= 8 and min(asked[:hanging]) >= 1 else None
 

@@ -5,8 +5,8 @@
  *     target-farm PROFILE      prints its port, and serves until it is ended
  *
  * The path chooses what a target answers: the profile's bytes, or something worse. GET /counts of
- * any target tells how many connections were made, how many are open, and on a line each how often
- * each target was asked. */
+ * any target tells how many other connections are open, and on a line each how often each target
+ * was asked. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -60,7 +60,7 @@ static struct {
 	int epoll_fd, listener;
 	char profile[MAX_PROFILE + 256]; /* with its head */
 	size_t profile_bytes;
-	unsigned long long n_connections, n_open;
+	unsigned long long n_open;
 	unsigned asked[N_TARGETS];
 	struct connection *dripping;
 } farm;
@@ -103,10 +103,7 @@ static bool put_counts(const struct connection *c)
 
 	if (!out)
 		die("memory");
-	/* Without the one that asks. */
-	farm.n_connections--;
-	fprintf(out, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n%llu %llu\n", farm.n_connections,
-		farm.n_open - 1);
+	fprintf(out, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n%llu\n", farm.n_open - 1);
 	for (unsigned i = 0; i < N_TARGETS; i++)
 		if (farm.asked[i])
 			fprintf(out, "%u %u\n", i, farm.asked[i]);
@@ -186,7 +183,6 @@ static void take_connection(void)
 		die("a connection");
 	c->fd = fd;
 	c->target = ntohl(here.sin_addr.s_addr) & (N_TARGETS - 1);
-	farm.n_connections++;
 	farm.n_open++;
 	watch(c, EPOLL_CTL_ADD, EPOLLIN);
 }
@@ -241,11 +237,11 @@ static void read_profile(const char *path)
 	if (!n)
 		die(path);
 	fclose(in);
-	farm.profile_bytes = (size_t)snprintf(
-		farm.profile, sizeof(farm.profile),
-		"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
-		"X-Content-Type-Options: nosniff\r\nContent-Length: %zu\r\n\r\n",
-		n);
+	farm.profile_bytes =
+		(size_t)snprintf(farm.profile, sizeof(farm.profile),
+				 "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
+				 "X-Content-Type-Options: nosniff\r\nContent-Length: %zu\r\n\r\n",
+				 n);
 	memcpy(farm.profile + farm.profile_bytes, bytes, n);
 	farm.profile_bytes += n;
 }
