@@ -65,7 +65,7 @@ static struct {
 	struct connection *dripping;
 } farm;
 
-static void die(const char *what)
+__attribute__((noreturn)) static void die(const char *what)
 {
 	perror(what);
 	exit(1);
@@ -204,7 +204,7 @@ static int64_t now_ms(void)
 	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-static void serve(void)
+__attribute__((noreturn)) static void serve(void)
 {
 	static const char piece[4096] = "\x0a";
 	struct epoll_event events[64];
