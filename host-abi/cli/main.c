@@ -7,26 +7,13 @@
 #include <string.h>
 
 const struct command *const commands[] = {
-	&verb_record,
-	&verb_top,
-	&verb_report,
-	&verb_diff,
-	&verb_run,
-	&verb_validate,
-	&verb_fmt,
-	&verb_convert,
-	&verb_targets,
-	&verb_plugins,
-	&verb_inspect,
-	&verb_debuginfo,
-	&verb_push,
-	&verb_doctor,
-	&verb_wait,
-	&verb_new_plugin,
-	&verb_validate_plugin,
-	&verb_worker,
-	&verb_tables,
-	NULL,
+	&verb_record,    &verb_top,        &verb_report,
+	&verb_diff,      &verb_run,        &verb_reload,
+	&verb_validate,  &verb_fmt,        &verb_convert,
+	&verb_targets,   &verb_plugins,    &verb_inspect,
+	&verb_debuginfo, &verb_push,       &verb_doctor,
+	&verb_wait,      &verb_new_plugin, &verb_validate_plugin,
+	&verb_worker,    &verb_tables,     NULL,
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]) - 1)

@@ -62,11 +62,11 @@ static void became_live(void *context, const char *failed)
 		s->options.live(s->options.context, failed);
 }
 
-static int reload(void *context)
+static int reload(void *context, struct error *err)
 {
 	const struct session *s = context;
 
-	return s->options.reload(s->options.context);
+	return s->options.reload(s->options.context, err);
 }
 
 static int refresh(void *context)

@@ -18,9 +18,9 @@ struct session_options {
 	struct log *log;
 	const char *ledger_path; /* JSON goes here at the end; NULL: nowhere */
 	void (*live)(void *context, const char *failed);
-	int (*reload)(void *context); /* see host.h; NULL: nobody does */
-	int (*refresh)(void *context); /* likewise */
-	void (*signal)(void *context, int number); /* SIGINT, SIGTERM, SIGHUP; on the loop */
+	int (*reload)(void *context, struct error *err); /* see host.h; NULL: nobody does */
+	int (*refresh)(void *context);                   /* likewise */
+	void (*signal)(void *context, int number);       /* SIGINT, SIGTERM, SIGHUP; on the loop */
 	void *context;
 };
 

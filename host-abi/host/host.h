@@ -38,9 +38,9 @@ struct host_options {
 	/* Called once, on the loop, when every node has started, or failed to (then `failed` names
 	 * those that did). May call host_stop. */
 	void (*live)(void *context, const char *failed);
-	/* Reads the configuration again and calls host_reload: its result. On the loop, outside of
-	 * any component. NULL: nobody does. */
-	int (*reload)(void *context);
+	/* Reads the configuration again and calls host_reload: its result, and in a sentence why
+	 * it was refused. On the loop, outside of any component. NULL: nobody does. */
+	int (*reload)(void *context, struct error *err);
 	/* Makes a plan anew of the configuration that runs, with host_supplied, and calls
 	 * host_reload: its result. On the loop, outside of any component. NULL: values that
 	 * components supply reach nobody, so a plan that waits for one is refused. */

@@ -198,7 +198,8 @@ def service_is_nobody():
 
 @case
 def reload_is_checked():
-    """A configuration with an error is refused before a reload and a start; a good one is taken."""
+    """A configuration with an error is refused before a reload and a start; a good one is taken.
+    A reload fails, too, where only the agent that runs can refuse."""
     machine = installed()
     path, pid = pathlib.Path(f"{machine.root}{CONFIG}"), running(machine)
     path.write_text(WRITER + "broken\n", encoding="utf-8")
@@ -211,6 +212,11 @@ def reload_is_checked():
         "the reload",
     )
     assert running(machine) == pid, "a reload began another agent"
+    path.write_text(WRITER + SAMPLER.format(folder="/var/lib/andiron"), encoding="utf-8")
+    machine.refused("systemctl", "reload", "andiron")
+    said = machine.ask("journalctl", "-u", "andiron", "-o", "cat")
+    assert "given up at start" in said and "andiron reload: not reloaded" in said, said
+    assert running(machine) == pid, "the agent that ran is gone"
     path.write_text(WRITER + "broken\n", encoding="utf-8")
     machine.run("systemctl", "stop", "andiron")
     machine.refused("systemctl", "start", "andiron")

@@ -151,10 +151,9 @@ static void become(struct live_config *live, struct config *config, struct confi
 
 /* What runs goes on, with those beside it that supply values to the next plan. */
 static int go_on_beside(struct live_config *live, struct config *pending, struct plan *next,
-			struct registry *registry, struct host *host)
+			struct registry *registry, struct host *host, struct error *err)
 {
 	struct config *copy = copy_of(live->config);
-	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
 	int r = -ENOMEM;
 
@@ -169,12 +168,10 @@ static int go_on_beside(struct live_config *live, struct config *pending, struct
 	if (r < 0)
 		plan_free(plan);
 	else
-		r = host_reload(host, plan, &err);
+		r = host_reload(host, plan, err);
 	if (r < 0) {
-		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s",
-			   err.code ? err.text : "what runs cannot be planned again");
 		config_free(copy);
-		return r;
+		return err->code ? r : error_set(err, r, "what runs cannot be planned again");
 	}
 	follow_files(live, plan);
 	become(live, copy, pending);
@@ -182,16 +179,13 @@ static int go_on_beside(struct live_config *live, struct config *pending, struct
 }
 
 static int change_to(struct live_config *live, struct config *config, struct plan *plan,
-		     struct host *host)
+		     struct host *host, struct error *err)
 {
 	struct manner manner = manner_of(live, plan);
-	struct error err = ERROR_NULL;
-	int r = host_reload(host, plan, &err);
+	int r = host_reload(host, plan, err);
 
-	if (r < 0) {
-		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
+	if (r < 0)
 		return r;
-	}
 	follow_files(live, plan);
 	say_what_waits(live, plan);
 	log_change(live->log, manner.level, manner.format);
@@ -202,10 +196,9 @@ static int change_to(struct live_config *live, struct config *config, struct pla
 
 /* Takes the configuration over, to run or as the pending one; not on failure. */
 static int change_graph(struct live_config *live, struct config *config, struct registry *registry,
-			struct host *host)
+			struct host *host, struct error *err)
 {
 	const struct plan_waiting *lost;
-	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
 	int r;
 
@@ -213,33 +206,30 @@ static int change_graph(struct live_config *live, struct config *config, struct 
 	r = make_plan(live, config, registry, &plan);
 	if (r < 0)
 		return r;
-	r = kept_check(live->kept, plan, &err);
+	r = kept_check(live->kept, plan, err);
 	if (r < 0) {
-		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
 		plan_free(plan);
 		return r;
 	}
 	lost = host_would_lose(host, plan);
 	if (!lost)
-		return change_to(live, config, plan, host);
+		return change_to(live, config, plan, host, err);
 	log_printf(live->log, ANDIRON_LOG_WARN, RUN_LOG_NAME,
 		   "%s waits for a value of %s: the old configuration goes on until it is there",
 		   lost->id, lost->waits_for);
-	return go_on_beside(live, config, plan, registry, host);
+	return go_on_beside(live, config, plan, registry, host, err);
 }
 
 /* With the plugins' files as they are now. */
-static int change_all(struct live_config *live, struct config *config, struct host *host)
+static int change_all(struct live_config *live, struct config *config, struct host *host,
+		      struct error *err)
 {
-	struct error err = ERROR_NULL;
 	struct registry *registry = NULL;
-	int r = registry_renew(*live->registry, &registry, &err);
+	int r = registry_renew(*live->registry, &registry, err);
 
-	if (r < 0) {
-		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err.text);
+	if (r < 0)
 		return r;
-	}
-	r = change_graph(live, config, registry, host);
+	r = change_graph(live, config, registry, host, err);
 	if (r == 0) { /* the plan that pointed into the old one is gone */
 		registry_free(*live->registry);
 		*live->registry = registry;
@@ -249,22 +239,29 @@ static int change_all(struct live_config *live, struct config *config, struct ho
 	return r;
 }
 
-static int note(const struct live_config *live, struct host *host, int r)
+/* Findings about a configuration have been said already; any other cause is in `err`. */
+static int note(const struct live_config *live, struct host *host, int r, struct error *err)
 {
 	host_note_configuration(host, r == 0);
-	if (r < 0)
-		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME,
-			   "not reloaded, the old configuration goes on");
-	else
+	if (r == 0) {
 		log_printf(live->log, ANDIRON_LOG_INFO, RUN_LOG_NAME, "reloaded");
+		return 0;
+	}
+	if (err->code)
+		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err->text);
+	else
+		error_set(err, r, "it has errors, and the log has their lines");
+	log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME,
+		   "not reloaded, the old configuration goes on");
 	return r;
 }
 
 /* Takes the configuration over. */
-static int try(struct live_config *live, struct host *host, struct config *config, bool always)
+static int try(struct live_config *live, struct host *host, struct config *config, bool always,
+	       struct error *err)
 {
-	int r = always ? change_all(live, config, host)
-		       : change_graph(live, config, *live->registry, host);
+	int r = always ? change_all(live, config, host, err)
+		       : change_graph(live, config, *live->registry, host, err);
 
 	config_free(live->refused);
 	live->refused = NULL;
@@ -275,15 +272,7 @@ static int try(struct live_config *live, struct host *host, struct config *confi
 	} else if (live->pending) {
 		return -EINPROGRESS; /* neither taken nor refused */
 	}
-	return note(live, host, r);
-}
-
-static int cannot_read(struct live_config *live, struct host *host, const struct error *err)
-{
-	buf_clear(&live->unread);
-	buf_str_append(&live->unread, str_of(err->text));
-	log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err->text);
-	return note(live, host, err->code);
+	return note(live, host, r, err);
 }
 
 static const struct config *tried_last(const struct live_config *live)
@@ -293,43 +282,50 @@ static const struct config *tried_last(const struct live_config *live)
 	return live->pending ? live->pending : live->config;
 }
 
-static int take(struct live_config *live, struct host *host, bool always)
+static int take(struct live_config *live, struct host *host, bool always, struct error *err)
 {
-	struct error err = ERROR_NULL;
 	struct config *config;
+	int r;
 
 	check(live->config);
-	if (read_files(live, &config, &err) < 0)
-		return !always && str_is(buf_str(&live->unread), err.text)
-			       ? 0
-			       : cannot_read(live, host, &err);
+	r = read_files(live, &config, err);
+	if (r < 0) {
+		if (!always && str_is(buf_str(&live->unread), err->text))
+			return 0;
+		buf_clear(&live->unread);
+		buf_str_append(&live->unread, str_of(err->text));
+		return note(live, host, r, err);
+	}
 	if (!always && live->unread.n == 0 && config_same(config, tried_last(live))) {
 		config_free(config);
 		return 0;
 	}
 	buf_clear(&live->unread);
-	return try(live, host, config, always);
+	return try(live, host, config, always, err);
 }
 
-int live_config_reload(struct live_config *live, struct host *host)
+int live_config_reload(struct live_config *live, struct host *host, struct error *err)
 {
-	return take(live, host, true);
+	return take(live, host, true, err);
 }
 
 int live_config_follow(struct live_config *live, struct host *host)
 {
-	return take(live, host, false);
+	struct error err = ERROR_NULL;
+
+	return take(live, host, false, &err);
 }
 
 int live_config_refresh(struct live_config *live, struct host *host)
 {
 	struct config *copy = copy_of(live->pending ? live->pending : live->config);
-	int r = copy ? change_graph(live, copy, *live->registry, host) : -ENOMEM;
+	struct error err = ERROR_NULL;
+	int r = copy ? change_graph(live, copy, *live->registry, host, &err) : -ENOMEM;
 
 	if (r < 0)
 		config_free(copy);
 	/* Configuration files that were refused still are, and those that wait still do. */
 	if (r == 0 && (live->refused || live->pending || live->unread.n > 0))
 		return 0;
-	return note(live, host, r);
+	return note(live, host, r, &err);
 }

@@ -43,9 +43,9 @@ int live_config_begin(struct live_config *live, struct plan **ret);
 bool live_config_readable(const struct live_config *live);
 
 /* Reads it again, takes up plugin files that were replaced (registry_renew), changes the graph.
- * 0, or a negative errno after a message; -EBUSY and
+ * 0, or a negative errno after a message, whose cause is in `err`, too; -EBUSY and
  * -ETIMEDOUT: a component had no time, so try again; -EINPROGRESS: it waits for values. */
-int live_config_reload(struct live_config *live, struct host *host);
+int live_config_reload(struct live_config *live, struct host *host, struct error *err);
 
 /* The same with the plugins that are known, if the files differ from what was tried last. */
 int live_config_follow(struct live_config *live, struct host *host);

@@ -103,13 +103,13 @@ static void say_how_it_watches(struct run *run)
 				   : "");
 }
 
-/* Somebody asked for it over HTTP. */
-static int reload(void *context)
+/* Somebody asked for it over HTTP, or at the status socket. */
+static int reload(void *context, struct error *err)
 {
 	struct run *run = context;
 
 	return run->stopping ? -ECANCELED
-			     : live_config_reload(&run->live, session_host(run->session));
+			     : live_config_reload(&run->live, session_host(run->session), err);
 }
 
 /* A component has supplied a value. */
@@ -124,9 +124,10 @@ static int refresh(void *context)
 static void signalled(void *context, int number)
 {
 	struct run *run = context;
+	struct error err = ERROR_NULL;
 
 	if (number == SIGHUP) {
-		live_config_reload(&run->live, session_host(run->session));
+		live_config_reload(&run->live, session_host(run->session), &err);
 		return;
 	}
 	if (!run->stopping)

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "host/services/reload-request.h"
 #include "host/state.h"
 
 #include <errno.h>
@@ -93,13 +94,55 @@ static void respond(struct client *c, struct str path)
 		answer(c, "200 OK", page->type, buf_str(&body));
 	else if (r == -ENOENT)
 		answer(c, "404 Not Found", "text/plain",
-		       STR("there are /metrics, /health and /targets\n"));
+		       STR("there are /metrics, /health and /targets, and POST of /-/reload\n"));
 	else if (r == -EBUSY)
 		answer(c, "503 Service Unavailable", "text/plain",
 		       STR("a component is at work and cannot look now; ask again\n"));
 	else
 		answer(c, "500 Internal Server Error", "text/plain", STR("out of memory\n"));
 	buf_free(&body);
+}
+
+static void answer_reload(struct client *c, int r, const struct error *err)
+{
+	struct buf body = BUF_NULL;
+	const char *status = "503 Service Unavailable";
+
+	if (r == 0) {
+		answer(c, "200 OK", "text/plain", STR("reloaded\n"));
+	} else if (r == -EINPROGRESS) {
+		answer(c, "202 Accepted", "text/plain",
+		       STR("not reloaded yet: the new configuration is taken when a value is "
+			   "there that it waits for; the log says whose\n"));
+	} else if (r == -EOPNOTSUPP) {
+		answer(c, status, "text/plain", STR("nobody reads a configuration here\n"));
+	} else if (r == -EBUSY || r == -ECANCELED) {
+		answer(c, status, "text/plain",
+		       STR("not reloaded now: the configuration is being changed, or the agent "
+			   "begins or ends\n"));
+	} else {
+		if (r != -ENOMEM && r != -ETIMEDOUT)
+			status = "400 Bad Request";
+		buf_printf(&body, "not reloaded, the old configuration goes on: %s\n",
+			   err->code ? err->text : strerror(-r));
+		answer(c, status, "text/plain", buf_str(&body));
+		buf_free(&body);
+	}
+}
+
+/* The loop turns while a configuration is changed. The client is silent then, and its place stays
+ * its own, since its time is stopped. */
+static void reload(struct client *c)
+{
+	struct loop *loop = &c->status->host->loop;
+	struct error err = ERROR_NULL;
+	int r;
+
+	loop_timer_cancel(loop, &c->timer);
+	r = reload_now(c->status->host, &err);
+	check(c->watch.fd >= 0 && !c->answering);
+	loop_timer_set(loop, &c->timer, clock_mono() + CLIENT_NS);
+	answer_reload(c, r, &err);
 }
 
 /* Whether the request is whole, by its empty line. */
@@ -119,8 +162,11 @@ static void parse(struct client *c)
 	path = str_first(path, str_find(path, '?'));
 	if (str_is(method, "GET") && path.n > 0 && path.p[0] == '/')
 		respond(c, path);
+	else if (str_is(method, "POST") && str_is(path, "/-/reload"))
+		reload(c);
 	else
-		answer(c, "400 Bad Request", "text/plain", STR("this answers GET requests\n"));
+		answer(c, "400 Bad Request", "text/plain",
+		       STR("this answers GET requests, and POST of /-/reload\n"));
 }
 
 /* True when there is more to come. */

@@ -5,6 +5,10 @@
  *
  *     curl --unix-socket PATH http://andiron/metrics
  *
+ * `POST /-/reload` has the configuration read again, as SIGHUP does, and is answered when that is
+ * done: 200; 202 where the new one waits for a value; 400 and why it was refused; 503 where it
+ * could not be tried now.
+ *
  * Runs on the loop and never blocks it: at most 16 clients, 4 KiB of request and 5 seconds each. */
 #pragma once
 

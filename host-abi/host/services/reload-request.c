@@ -23,6 +23,15 @@ static void request_free(struct reload_request *r)
 	free(r);
 }
 
+int reload_now(struct host *host, struct error *err)
+{
+	if (!host->options.reload)
+		return -EOPNOTSUPP;
+	if (!host->running || atomic_load(&host->n_stops) > 0)
+		return -ECANCELED;
+	return host->reloading ? -EBUSY : host->options.reload(host->options.context, err);
+}
+
 static void answer(struct job *job)
 {
 	struct reload_request *r = container_of(job, struct reload_request, job);
@@ -36,14 +45,10 @@ static void run(struct loop_task *task)
 {
 	struct reload_request *r = container_of(task, struct reload_request, task);
 	struct host *host = r->from->host;
+	struct error err = ERROR_NULL;
 
 	check(host->reload_requested);
-	if (!host->running || atomic_load(&host->n_stops) > 0)
-		r->result = -ECANCELED;
-	else if (host->reloading)
-		r->result = -EBUSY;
-	else
-		r->result = host->options.reload(host->options.context);
+	r->result = reload_now(host, &err);
 	host->reload_requested = false;
 	r->job.light = answer;
 	if (!strand_submit(&r->from->strand, &r->job))

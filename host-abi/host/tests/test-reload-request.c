@@ -30,7 +30,7 @@ static int32_t ask(struct scene *s)
 	return table->reload(s->status.self, s->a.instance, on_answer, s);
 }
 
-static int read_again(void *context)
+static int read_again(void *context, struct error *err)
 {
 	struct scene *s = context;
 
@@ -39,14 +39,13 @@ static int read_again(void *context)
 	return s->answer;
 }
 
-static void open_scene(struct scene *s, int (*reload)(void *context),
+static void open_scene(struct scene *s, int (*reload)(void *context, struct error *err),
 		       void (*live)(void *context, const char *failed))
 {
 	struct plan *plan = test_plan();
 
 	test_node(plan, "a", &test_producer, &s->a);
-	s->host = test_host(
-		(struct host_options){.reload = reload, .live = live, .context = s});
+	s->host = test_host((struct host_options){.reload = reload, .live = live, .context = s});
 	expect_eq(host_load(s->host, plan, NULL), 0);
 	expect_eq(s->a.host->extension(s->a.instance, ANDIRON_STATUS_ID, &s->status), 0);
 }

@@ -24,14 +24,19 @@ static struct host *scene_host(struct scene *s)
 	return test_host((struct host_options){.status_path = s->path});
 }
 
+static void scene_folder(struct scene *s)
+{
+	snprintf(s->dir, sizeof(s->dir), "/tmp/andiron-test-XXXXXX");
+	expect(mkdtemp(s->dir));
+	snprintf(s->path, sizeof(s->path), "%s/socket", s->dir);
+}
+
 static void scene_open(struct scene *s)
 {
 	struct plan *plan = test_plan();
 	uint32_t a = test_node(plan, "a", &test_producer, &s->a);
 
-	snprintf(s->dir, sizeof(s->dir), "/tmp/andiron-test-XXXXXX");
-	expect(mkdtemp(s->dir));
-	snprintf(s->path, sizeof(s->path), "%s/socket", s->dir);
+	scene_folder(s);
 	test_batches(plan, a, test_node(plan, "w", &test_writer, &s->w));
 	s->host = scene_host(s);
 	expect_eq(host_load(s->host, plan, NULL), 0);
@@ -109,6 +114,74 @@ TEST(metrics_and_health_are_served)
 	expect(strstr(out.p, "404"));
 	ask(&s, "POST /metrics HTTP/1.0\n\n", &out);
 	expect(strstr(out.p, "400"));
+	buf_free(&out);
+	scene_close(&s);
+}
+
+struct asked {
+	struct scene s;
+	int fd, result;
+	const char *why;
+	int n;
+};
+
+static void ask_for_it(void *context, const char *failed)
+{
+	static const char request[] = "POST /-/reload HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+	struct asked *a = context;
+
+	a->fd = dial(&a->s);
+	expect_eq(send(a->fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+}
+
+static int read_again(void *context, struct error *err)
+{
+	struct asked *a = context;
+
+	a->n++;
+	host_stop(a->s.host);
+	return a->why ? error_set(err, a->result, "%s", a->why) : a->result;
+}
+
+static void expect_reload(int result, const char *why, const char *answered)
+{
+	struct asked a = {.result = result, .why = why};
+	struct plan *plan = test_plan();
+	struct buf out = BUF_NULL;
+
+	scene_folder(&a.s);
+	test_node(plan, "a", &test_producer, &a.s.a);
+	a.s.host = test_host((struct host_options){
+		.status_path = a.s.path, .reload = read_again, .live = ask_for_it, .context = &a});
+	expect_eq(host_load(a.s.host, plan, NULL), 0);
+	expect_eq(host_run(a.s.host, NULL), 0);
+	expect_eq(a.n, 1);
+	answer(&a.s, a.fd, &out);
+	expect(strstr(out.p, answered));
+	buf_free(&out);
+	scene_close(&a.s);
+}
+
+/* Whoever asks for a reload hears what came of it, and why it was refused. */
+TEST(reloads_are_answered)
+{
+	expect_reload(0, NULL, "HTTP/1.0 200 OK\r\n");
+	expect_reload(-EINPROGRESS, NULL, "HTTP/1.0 202 ");
+	expect_reload(-EINVAL, "no such port", "goes on: no such port\n");
+	expect_reload(-EINVAL, "no such port", "HTTP/1.0 400 ");
+	expect_reload(-ETIMEDOUT, "it is late", "HTTP/1.0 503 ");
+	expect_reload(-EBUSY, NULL, "HTTP/1.0 503 ");
+}
+
+/* Nobody reads a configuration: so it is said. */
+TEST(reloads_need_a_reader)
+{
+	struct scene s = {0};
+	struct buf out = BUF_NULL;
+
+	scene_open(&s);
+	ask(&s, "POST /-/reload HTTP/1.0\n\n", &out);
+	expect(strstr(out.p, "503 ") && strstr(out.p, "nobody reads a configuration"));
 	buf_free(&out);
 	scene_close(&s);
 }
