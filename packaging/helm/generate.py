@@ -111,8 +111,7 @@ def from_alloy():
     found = {}
     for key in yaml.safe_load(text[1]):
         section, _, name = key.rpartition(".")
-        if section in ("", "controller"):
-            found.setdefault(section, []).append(name)
+        found.setdefault(section, []).append(name)
     return found
 
 

@@ -32,6 +32,7 @@ CHART = os.path.join(HERE, "..", "..", "packaging", "helm", "andiron")
 BACKEND = "backend:\n  pyroscope:\n    url: http://pyroscope:4040\n"
 ENVIRONMENT = {"NODE_NAME": "n1", "POD_IP": "10.0.0.1", "BACKEND_USERNAME": "somebody"}
 RELEASE = ("profiling", "andiron")
+CREDENTIALS = "/etc/andiron-credentials"
 WRITE = "--write" in sys.argv
 
 
@@ -134,11 +135,13 @@ def judge(things):
         for api in APIS:
             yield from api.judge(thing)
         if thing["kind"] == "ConfigMap" and "config.alloy" in thing["data"]:
-            with tempfile.NamedTemporaryFile("w", suffix=".alloy") as file:
-                file.write(thing["data"]["config.alloy"])
-                file.flush()
+            with tempfile.TemporaryDirectory() as folder:
+                text = thing["data"]["config.alloy"]
+                for name in re.findall(f'filename *= "{CREDENTIALS}/(.*)"', text):
+                    write(f"{folder}/{name}", "secret\n")
+                write(f"{folder}/config.alloy", text.replace(CREDENTIALS, folder))
                 done = subprocess.run(
-                    [ANDIRON, "validate", file.name],
+                    [ANDIRON, "validate", f"{folder}/config.alloy"],
                     capture_output=True,
                     text=True,
                     check=False,

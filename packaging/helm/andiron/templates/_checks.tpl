@@ -55,13 +55,15 @@
 {{- end }}
 
 {{- with $b.secret }}
-{{- if and .name (not $v.config) (not .tokenKey) (not (and .usernameKey .passwordKey)) }}
-{{- $wrong = append $wrong (printf "backend.secret.name is %q: write as backend.secret.tokenKey which of its keys has a token, or as usernameKey and passwordKey which have user name and password." .name) }}
+{{- if and .name (not $v.config) (not .tokenKey) (not .headers) (not (and .usernameKey .passwordKey)) }}
+{{- $wrong = append $wrong (printf "backend.secret.name is %q: write as backend.secret.tokenKey which of its keys has a token, as usernameKey and passwordKey which have user name and password, or as headers which have values of headers." .name) }}
+{{- else if ne (empty .usernameKey) (empty .passwordKey) }}
+{{- $wrong = append $wrong "backend.secret has one of usernameKey and passwordKey: write both." }}
 {{- end }}
 {{- if and .tokenKey (or .usernameKey .passwordKey) }}
 {{- $wrong = append $wrong "backend.secret has tokenKey and a key for basic authentication: keep one of the two." }}
 {{- end }}
-{{- if and (not .name) (or .tokenKey .usernameKey .passwordKey) }}
+{{- if and (not .name) (or .tokenKey .usernameKey .passwordKey .headers) }}
 {{- $wrong = append $wrong "backend.secret names a key, but no Secret: write the Secret's name as backend.secret.name." }}
 {{- end }}
 {{- end }}
@@ -114,11 +116,18 @@
 {{- range tuple "headers" "externalLabels" }}
 {{- if get $b . }}{{ $both = append $both (printf "backend.%s" .) }}{{ end }}
 {{- end }}
+{{- if $b.secret.headers }}{{ $both = append $both "backend.secret.headers" }}{{ end }}
 {{- if $both }}
 {{- $wrong = append $wrong (printf "\"config\" is taken as it is, so %s would have no effect: write it into the configuration, or leave \"config\" out." (join " and " $both)) }}
 {{- end }}
 {{- if and (or $v.readinessProbe $v.livenessProbe $v.service.enabled) (not (regexMatch "(?m)^\\s*status\\.http\\s*\\{" $v.config)) }}
 {{- $wrong = append $wrong "\"config\" has no block status.http, so nothing would answer the probes: write 'status.http { listen_address = sys.env(\"POD_IP\") }' into it, or set readinessProbe and livenessProbe to null and service.enabled to false." }}
+{{- end }}
+{{- if and $v.networkPolicy.enabled (not $v.networkPolicy.egress) }}
+{{- $wrong = append $wrong "networkPolicy.enabled is true, and \"config\" says where profiles go: write as networkPolicy.egress what the agents may reach, the API server and DNS among it." }}
+{{- end }}
+{{- if $v.receive.enabled }}
+{{- $wrong = append $wrong "receive.enabled is true, and \"config\" is taken as it is: write pyroscope.receive_http there and its port as \"extraPorts\", or leave \"config\" out." }}
 {{- end }}
 {{- else if $v.rbac.namespaces }}
 {{- $wrong = append $wrong "rbac.namespaces goes with \"config\": write the namespaces as discovery.namespaces, which decides the rights too." }}
@@ -132,6 +141,20 @@
 {{- end }}
 {{- if not (regexMatch "^/([^/.][^/]*/?)+$" $v.spool.path) }}
 {{- $wrong = append $wrong (printf "spool.path is %q: write a folder of the node from its root on, such as \"/var/lib/andiron\"." $v.spool.path) }}
+{{- end }}
+
+{{- $names := list "http" }}
+{{- $ports := list (int64 $v.listenPort) }}
+{{- range include "andiron.ports" . | fromYamlArray }}
+{{- $port := int64 (default .port .targetPort) }}
+{{- if has .name $names }}
+{{- $wrong = append $wrong (printf "Two ports are called %q: give that of extraPorts another name." .name) }}
+{{- end }}
+{{- if has $port $ports }}
+{{- $wrong = append $wrong (printf "Port %d, that of %q, is taken: give listenPort, receive.port and each of extraPorts one of its own." $port .name) }}
+{{- end }}
+{{- $names = append $names .name }}
+{{- $ports = append $ports $port }}
 {{- end }}
 
 {{- with $v.gateway }}
@@ -163,6 +186,9 @@
 {{- $wrong = append $wrong (printf "resources.limits.memory is %q, less than the agent needs: write at least \"64Mi\", or more where a node has many CPUs." (toString $limit)) }}
 {{- end }}
 
+{{- if and $v.controller.hostNetwork $v.networkPolicy.enabled }}
+{{- $wrong = append $wrong "controller.hostNetwork and networkPolicy.enabled are true, but policies rule no pod in the node's network: leave one of them out." }}
+{{- end }}
 {{- if not $v.controller.hostPID }}
 {{- $wrong = append $wrong "controller.hostPID is false, so the agent would see no process but its own: leave it true." }}
 {{- end }}

@@ -2,6 +2,21 @@
 {{- /* The configuration that the values describe. What comes from values stands in it as a JSON
        string, which is a string of this syntax too; toJson would write "<" as an escape. */}}
 
+{{- define "andiron.headerName" -}}
+{{- printf "header_%s" (include "andiron.labelName" .) }}
+{{- end }}
+
+{{- /* Values of headers, which are nobody's to see. */}}
+{{- define "andiron.headerFiles" }}
+{{- range $name, $key := .Values.backend.secret.headers }}
+
+local.file {{ include "andiron.headerName" $name | quote }} {
+  filename  = {{ printf "/etc/andiron-credentials/%s" $key | toRawJson }}
+  is_secret = true
+}
+{{- end }}
+{{- end }}
+
 {{- define "andiron.endpoint" }}
 {{- $b := .Values.backend }}
 {{- $url := include "andiron.url" . }}
@@ -19,10 +34,17 @@
 {{- end }}
     }
 {{- end }}
+{{- with $b.secret.headers }}
+    http_headers = {
+{{- range $name, $_ := . }}
+      {{ toRawJson $name }} = [string.trim_space(local.file.{{ include "andiron.headerName" $name }}.content)],
+{{- end }}
+    }
+{{- end }}
 {{- with $b.secret }}
 {{- if and .name .tokenKey }}
     bearer_token_file = {{ printf "/etc/andiron-credentials/%s" .tokenKey | toRawJson }}
-{{- else if .name }}
+{{- else if and .name .usernameKey }}
 
     basic_auth {
       username      = sys.env("BACKEND_USERNAME")
@@ -146,6 +168,21 @@ pyroscope.ebpf "pods" {
   pid_label        = {{ default false $v.profiling.pidLabel }}
 }
 
+{{- if not $v.gateway.enabled }}
+{{- include "andiron.headerFiles" . }}
+{{- end }}
+{{- if $v.receive.enabled }}
+
+// What programs push of themselves.
+pyroscope.receive_http "sdks" {
+  http {
+    listen_address = sys.env("POD_IP")
+    listen_port    = {{ int64 $v.receive.port }}
+  }
+  forward_to = [{{ $writer }}.server.receiver]
+}
+{{- end }}
+
 {{ $writer }} "server" {
 {{- if $v.gateway.enabled }}
   endpoint {
@@ -175,6 +212,7 @@ pyroscope.receive_http "agents" {
   }
   forward_to = [{{ include "andiron.writer" . }}.server.receiver]
 }
+{{- include "andiron.headerFiles" . }}
 
 {{ include "andiron.writer" . }} "server" {
 {{- include "andiron.endpoint" . }}

@@ -12,22 +12,40 @@ alloy.enableReporting: leave it out; nothing is reported to anybody
 alloy.envFrom: write it as "envFrom"
 alloy.extraArgs: write it as "extraArgs"
 alloy.extraEnv: write it as "extraEnv"
-alloy.extraPorts: leave it out; the agent listens at "listenPort" only
+alloy.extraPorts: write it as "extraPorts"
+alloy.hostAliases: write it as "hostAliases"
+alloy.initialDelaySeconds: write it into "readinessProbe"
+alloy.lifecycle: leave it out; the agent delivers what it holds when it is told to stop
+alloy.listenAddr: leave it out; the agent listens at its pod's address
 alloy.listenPort: write it as "listenPort"
 alloy.livenessProbe: write it as "livenessProbe"
 alloy.mounts: write "extra" of it as "mounts.extra"; no other host path is needed
 alloy.resources: write it as "resources"
 alloy.securityContext: write it as "securityContext"; the default is the least that sampling needs
+alloy.stabilityLevel: leave it out; no component needs it
 alloy.storagePath: write the node's folder as "spool.path"
+alloy.timeoutSeconds: write it into "readinessProbe"
 agent: leave it out
 configReloader: leave it out; a changed configuration is taken up without it
 controller.autoscaling: leave it out; there is one pod for each node
 controller.enableStatefulSetAutoDeletePVC: leave it out; "spool" says what is kept
+controller.extraAnnotations: write it as "controller.annotations"
 controller.parallelRollout: write it as "controller.updateStrategy"
 controller.podDisruptionBudget: leave it out; a drain leaves pods of a DaemonSet alone
 controller.replicas: leave it out; there is one pod for each node
 controller.type: leave it out; it is a DaemonSet
+controller.topologySpreadConstraints: leave it out; there is one pod for each node
 controller.volumeClaimTemplates: leave it out; "spool" says what is kept
 crds: leave it out; no custom resource is needed
 ingress: leave it out; nobody outside the cluster asks the agent for anything
+networkPolicy.flavor: leave it out; it is Kubernetes's own kind
+networkPolicy.ingress: write who may come, "from" of its rules, as "networkPolicy.ingressFrom"
+networkPolicy.policyTypes: leave it out; both ways are ruled
+rbac.clusterRules: leave it out; the agent lists and watches pods, and more goes into "extraObjects"
+rbac.rules: leave it out; the agent lists and watches pods, and more goes into "extraObjects"
+service.clusterIP: leave it out; that of metrics is headless, and "receive" has one of its own
+service.internalTrafficPolicy: leave it out; "receive" leads to the agent of the own node
+service.nodePort: leave it out; nobody outside the cluster asks the agent for anything
+service.type: leave it out; that of metrics is headless, and "receive" has one of its own
+serviceAccount.automountServiceAccountToken: leave it out; only the agents' pods have the token
 {{- end }}

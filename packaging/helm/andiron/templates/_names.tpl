@@ -83,6 +83,19 @@ labels:
 {{- regexReplaceAll "[^a-zA-Z0-9_]" . "_" }}
 {{- end }}
 
+{{- /* Ports besides that of metrics, and the Service that has them. */}}
+{{- define "andiron.ports" -}}
+{{- $ports := default list .Values.extraPorts }}
+{{- if .Values.receive.enabled }}
+{{- $ports = prepend $ports (dict "name" "receive" "port" (int64 .Values.receive.port)) }}
+{{- end }}
+{{- toYaml $ports }}
+{{- end }}
+
+{{- define "andiron.receiveName" -}}
+{{- printf "%s-receive" (include "andiron.fullname" . | trunc 55 | trimSuffix "-") }}
+{{- end }}
+
 {{- /* The pod between agents and backend, if it is wanted. */}}
 {{- define "andiron.gatewayName" -}}
 {{- printf "%s-gateway" (include "andiron.fullname" . | trunc 55 | trimSuffix "-") }}
