@@ -107,10 +107,14 @@ def said_by(command, **more):
 
 @case
 def as_printed():
-    """The page's commands of Helm in their order, but for `helm test`, which needs a node."""
+    """The page's commands of Helm in their order, but for `helm test`, which needs a node, and the
+    one that removes all, which comes last."""
     commands = [line.split() for line in re.findall("^helm .*$", read(PAGE), re.M)]
+    commands.sort(key=lambda command: command[1] == "uninstall")
     verbs = [command[1] for command in commands]
-    assert verbs == ["install", "test", "upgrade", "upgrade", "rollback", "uninstall"], verbs
+    assert verbs == ["install", "test", *["upgrade"] * 2, "rollback", "upgrade", "uninstall"], verbs
+    space = re.search(r"gateway\.namespace=(\S+)", commands[-2][-1])[1]
+    CLUSTER.create(CORE, {"metadata": {"name": space}})
     for helm in HELMS:
         for _, verb, *rest in commands:
             if verb != "test":

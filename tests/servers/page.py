@@ -19,6 +19,13 @@ def five():
     return counted
 
 
+def gateway():
+    """From agents that send themselves to a gateway, and what it says of itself."""
+    lines = re.search("^## A gateway .*?^```\n(.*?)^```", TEXT, re.M | re.S)[1].splitlines()
+    assert [line.split()[0] for line in lines] == [*["kubectl"] * 2, "helm", *["kubectl"] * 2]
+    return lines
+
+
 def within_sentences(program):
     """A program's commands that stand in the page's sentences, as often as they stand there."""
     return [" ".join(found.split()) for found in re.findall(f"`({program} [^`]+)`", TEXT)]

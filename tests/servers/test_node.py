@@ -74,8 +74,8 @@ VALUES = {
     "controller": {"terminationGracePeriodSeconds": 20},
     "extraArgs": ["--ledger=/var/lib/andiron/ledger"],
 }
-# Enforces the strictest level of Pod Security.
-STRICT = "strict"
+# Of the gateway; it enforces the strictest level of Pod Security.
+STRICT = "andiron-gateway"
 # What the stations of the release leave to later ones.
 KEPT = types.SimpleNamespace(uninstalled={})
 
@@ -499,21 +499,15 @@ def uninstall_leaves_the_spool():
 
 @case
 def gateway_delivers():
-    """A gateway: a pod without any right, in a namespace for `restricted` pods, takes what the
-    agent sends, keeps it while the server fails, and delivers all of it."""
-    NODE.cluster.create(
-        CORE,
-        {
-            "metadata": {
-                "name": STRICT,
-                "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
-            }
-        },
-    )
+    """A gateway, by the page's commands: a pod without any right, in a namespace for `restricted`
+    pods, takes what the agent sends, keeps it while the server fails, and delivers all of it."""
+    *namespace, upgrade, logs, figures = page.gateway()
+    for line in namespace:
+        SHELL(line)
     NODE.cluster.create(PODS, pod("gated", "workload", "600"))
     arrived = RECEIVER.total()
-    apart = f"gateway.enabled=true,gateway.namespace={STRICT}"
-    HELM("install", NAME, CHART, "--values", helm_values(), "--set", apart)
+    # As printed but for the release, which is not there now, so that all samples are the gateway's.
+    SHELL(f"{upgrade} --install --values {os.path.abspath(helm_values())}")
     try:
         made = runs(f"{CORE}/{STRICT}/pods/{NAME}-gateway-0")
     except AssertionError as late:
@@ -526,6 +520,12 @@ def gateway_delivers():
     assert (status["Seccomp"], status["NoNewPrivs"]) == ("2", "1"), status
     assert set(status["Uid"].split()) == {"65534"}, status
     profiled("workload_70", "gated")
+    assert "listening" in SHELL(logs), SHELL(logs)
+
+    def figure(name):
+        return sum(v for (n, _), v in parse_metrics(SHELL(figures)).items() if n == name)
+
+    until(lambda: figure("andiron_samples_delivered_total"), "the gateway says so")
     server_fails(True)
 
     def waiting():
