@@ -44,7 +44,21 @@ P_INLINE int find_cframe(__u32 cpu, const struct python_layout *l, struct python
 	return 1;
 }
 
-/* The frames of the activation, if they are those of this state of the thread. */
+/* The outermost frame of the activation was not met: it has more frames than a call reads, or none
+ * of its own. To 3.12 its CFrame has proved whose it is. From 3.13 on that frame would have, so the
+ * innermost activation's frames are taken if the thread has no other state, and others' are not. */
+P_INLINE void leave_open(const struct python_layout *l, struct python_scratch *s,
+			 const struct python_thread *t)
+{
+	if (s->run.n_frames >= P_FRAMES)
+		s->run.deep = l->kind == PYTHON_CFRAMES || t->cursor.n_words == 0;
+	else if (l->kind == PYTHON_CFRAMES)
+		s->run.unreadable = 1;
+	s->run.found = l->kind == PYTHON_CFRAMES;
+}
+
+/* The frames of the activation, if they are those of this state of the thread. 0 with `deep`: they
+ * have been written, and are if there is no other state. */
 P_GLOBAL int python_try(__u32 cpu, __u64 state)
 {
 	struct python_scratch *s = h_scratch();
@@ -58,7 +72,9 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 0;
+	w->n_words = s->run.n_words;
 	s->run.anchor = s->run.frame = s->run.coroutine = 0;
+	s->run.deep = s->run.n_frames = 0;
 	if (t->cursor.n_words != 0 && t->cursor.state == state) {
 		s->run.frame = t->cursor.next;
 		s->run.anchor = t->cursor.anchor;
@@ -77,15 +93,17 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 	} else {
 		for (__u32 i = 0; i < P_FRAMES && python_step_frame(cpu) == 0; i++)
 			;
-		if (!s->run.found && l->kind == PYTHON_CFRAMES)
-			s->run.found = s->run.unreadable = 1;
+		if (!s->run.found)
+			leave_open(l, s, t);
 	}
-	if (!s->run.found)
+	if (!s->run.found && !s->run.deep) {
+		w->n_words = s->run.n_words;
 		return 0;
+	}
 	t->cursor.state = state;
 	t->cursor.next = s->run.frame;
 	t->cursor.anchor = s->run.anchor;
-	return 1;
+	return s->run.found != 0;
 }
 
 P_INLINE int is_own(__u64 id, __u64 pointer)
@@ -167,6 +185,7 @@ P_GLOBAL int python_search(void)
 	t->interp = t->next = 0;
 	t->states[1] = t->states[0];
 	t->states[0] = found;
+	s->run.deep = 0;
 	return 1;
 }
 
@@ -279,23 +298,26 @@ P_INLINE void mark(struct andiron_walk *w, struct python_thread *t, __u64 marker
 P_INLINE void walk_activation(__u32 cpu, struct andiron_walk *w, struct python_thread *t,
 			      struct python_scratch *s)
 {
-	__u32 had = t->cursor.n_words;
+	__u32 had = t->cursor.n_words, lacks = PYTHON_MARKER_FRAME;
 
-	if (!python_known(cpu) && !python_search()) {
+	if (!python_known(cpu) && !python_search() && !s->run.deep) {
 		if (t->states[0] == 0 && t->states[1] == 0)
 			mark(w, t, PYTHON_MARKER_THREAD);
 		else if (!w->exact)
 			w->native = ANDIRON_WALK_SHOW;
 		return;
 	}
-	if (!s->run.found && !python_try(cpu, t->states[0])) {
+	if (!s->run.found && !s->run.deep && !python_try(cpu, t->states[0]) && !s->run.deep) {
 		if (!w->exact)
 			w->native = ANDIRON_WALK_SHOW;
 		return;
 	}
-	if (s->run.asyncio && s->run.coroutine != 0 && !s->run.unreadable)
+	if (s->run.deep)
+		lacks = PYTHON_MARKER_DEPTH;
+	if (s->run.asyncio && s->run.coroutine != 0 && !s->run.unreadable && !s->run.deep)
 		python_await(cpu, t->cursor.state);
-	if (s->run.unreadable && andiron_walk_push(w, PYTHON_WHAT_MARKER, PYTHON_MARKER_FRAME) != 0)
+	if ((s->run.unreadable || s->run.deep) &&
+	    andiron_walk_push(w, PYTHON_WHAT_MARKER, lacks) != 0)
 		w->end = ANDIRON_WALK_GAVE_UP;
 	if (w->n_words + 2 > ANDIRON_WALK_WORDS)
 		w->end = ANDIRON_WALK_GAVE_UP;
@@ -314,7 +336,7 @@ P_GLOBAL int python_rest(__u32 cpu)
 	if (!s || !w)
 		return 0;
 	w->native = ANDIRON_WALK_REST;
-	if (!s->run.found || s->run.unreadable || s->run.frame == 0)
+	if (!s->run.found || s->run.unreadable || s->run.deep || s->run.frame == 0)
 		return 0;
 	for (__u32 i = 0; i < P_FRAMES && python_step_rest(cpu) == 0; i++)
 		;

@@ -66,7 +66,10 @@ struct python_run {
 	__u64 coroutine;       /* the outermost frame where it is a coroutine's; else 0 */
 	__u64 coro, coro_type; /* of a task: the next one; the type that the last one had */
 	__u64 name, awaiter;   /* of the task or future at hand */
-	__u32 is_task, awaiter_is_set, n_members, reserved;
+	__u32 is_task, awaiter_is_set, n_members;
+	__u32 deep;     /* the activation has more frames than a call reads */
+	__u32 n_frames; /* of it, that were read and are not the last one */
+	__u32 reserved;
 	__u32 asyncio, cut; /* whether tasks can be read; the coroutines end too early */
 };
 
@@ -444,7 +447,10 @@ P_GLOBAL int python_step_frame(__u32 cpu)
 		s->run.found = s->run.unreadable = 1;
 		return 1;
 	}
-	return take_frame(w, l, s);
+	if (take_frame(w, l, s) != 0)
+		return 1;
+	s->run.n_frames++; /* in memory: a register that counts is followed by the verifier */
+	return 0;
 }
 
 /* The frames of all outer activations, one a step. */

@@ -400,6 +400,7 @@ static int32_t resolve_marker(struct session *s, const struct andiron_runtime_pr
 		[PYTHON_MARKER_FRAME] = "a frame could not be read",
 		[PYTHON_MARKER_ORDER] = "native frames of the outer calls stand together",
 		[PYTHON_MARKER_AWAITER] = "who awaits this task could not be read",
+		[PYTHON_MARKER_DEPTH] = "a deep recursion, its outer frames are left out",
 	};
 	char what[160];
 	int n = session_describe(s, process, what, sizeof(what) - 1);

@@ -155,6 +155,7 @@ struct python_thread {
 #define PYTHON_MARKER_SEVERAL 7u /* several tasks, none of which is behind */
 #define PYTHON_MARKER_OTHERS  8u /* more tasks than are read, none of which is behind */
 #define PYTHON_MARKER_DEEPER  9u /* the task's coroutines further in are not here */
+#define PYTHON_MARKER_DEPTH   10u /* the activation has more frames; the outer ones are not here */
 
 #define PYTHON_ID_MIN  16u
 #define PYTHON_ID_MASK 0xffffffffffffffull

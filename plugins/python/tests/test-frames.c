@@ -243,6 +243,59 @@ TEST(last_call_has_the_rest)
 	each_state(replay_last);
 }
 
+static uint32_t n_endless;
+
+/* Makes the frame that the thread executes its own caller. */
+static bool make_endless(void)
+{
+	const struct python_layout *l = &world.state.layout;
+	uint64_t state = world.thread.states[0], frame;
+	bool made = false;
+
+	frame = l->kind == PYTHON_CFRAMES ? read_word(state + l->thread_top) + l->cframe_frame
+					  : state + l->thread_frame;
+	frame = read_word(frame);
+	for (uint32_t i = 0; i < world.state.n_chunks; i++) {
+		const struct chunk *c = &world.chunks[i];
+		uint64_t at = frame + l->frame_previous - c->at;
+
+		if (at < c->n && c->n - at >= 8) {
+			memcpy(world.bytes + c->offset + at, &frame, 8);
+			made = true;
+		}
+	}
+	return made;
+}
+
+/* Any number of frames is an activation's: what is read of them is bounded, and one mark says that
+ * there are more. Native frames go on behind it, and nothing is shown twice. */
+static void walk_endless(const char *path, const char *text)
+{
+	static const uint32_t most = 2 * P_FRAMES;
+	uint32_t n_marks = 0, n = world.state.n_activations;
+
+	if (world.state.layout.kind < PYTHON_CFRAMES)
+		return;
+	world.state.n_activations = 1;
+	world_walk();
+	world.state.n_activations = n;
+	if (world.walk.n_words == 0 || !scratch.run.found || !make_endless())
+		return;
+	world_walk();
+	expect(world.walk.end == 0 || world.walk.n_words + 2 > ANDIRON_WALK_WORDS);
+	for (uint32_t i = 0; i < world.walk.n_words; i += 2)
+		if ((world.walk.frames[i] & PYTHON_ID_MASK) == PYTHON_WHAT_MARKER)
+			n_marks += world.walk.frames[i + 1] == PYTHON_MARKER_DEPTH;
+	expect(n_marks <= 1 && (n_marks == 0 || world.walk.n_words > most));
+	n_endless += n_marks;
+}
+
+TEST(deep_recursions_say_so)
+{
+	each_state(walk_endless);
+	expect(n_endless >= 30);
+}
+
 static uint64_t identified(void)
 {
 	python_identify(4096);
