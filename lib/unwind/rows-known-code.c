@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code known by its bytes. Contract in rows-known-code.h.
+/* Code known by its bytes or its name. Contract in rows-known-code.h.
  *
  * A trampoline begins one byte early: a handler "returns" to its first instruction, and who looks
  * for the call that led there looks one byte before. */
@@ -291,6 +291,52 @@ static void make_entry(struct rows_made *made, const struct elf_file *f)
 	    unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
 }
 
+/* The whole of a section, which only small files have as small as that; 0: it is larger, or none. */
+static int read_small(const struct elf_file *f, const char *name, uint8_t **ret, size_t *ret_n)
+{
+	const Elf64_Shdr *s = elf_file_section(f, name);
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	int r;
+
+	if (!s || s->sh_size == 0 || s->sh_size > SMALL_FILE)
+		return 0;
+	bytes = malloc(s->sh_size);
+	if (!bytes)
+		return -ENOMEM;
+	r = file_pread(f->fd, bytes, s->sh_size, s->sh_offset);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	*ret_n = s->sh_size;
+	*ret = bytes;
+	bytes = NULL;
+	return 1;
+}
+
+/* Where one of greenlet's own stacks begins. It lies in the memory of the thread's stack, and what
+ * is behind this function belongs to whoever ran there before: other frames, or their remains. */
+static int find_greenlet(struct rows_made *made, const struct elf_file *f)
+{
+	static const char name[] = "_ZN8greenlet12UserGreenlet13g_initialstubEPv";
+	_cleanup_(freep) uint8_t *texts = NULL, *symbols = NULL;
+	const uint8_t *found;
+	size_t n_texts = 0, n = 0;
+	Elf64_Sym symbol;
+	int r = read_small(f, ".dynstr", &texts, &n_texts);
+
+	found = r == 1 ? memmem(texts, n_texts, name, sizeof(name)) : NULL;
+	if (!found)
+		return r < 0 ? r : 0;
+	r = read_small(f, ".dynsym", &symbols, &n);
+	for (size_t at = 0; r == 1 && n - at >= sizeof(symbol); at += sizeof(symbol)) {
+		memcpy(&symbol, symbols + at, sizeof(symbol));
+		if (symbol.st_name == (size_t)(found - texts) && symbol.st_shndx != SHN_UNDEF &&
+		    symbol.st_size <= UINT64_MAX - symbol.st_value)
+			add(made, symbol.st_value, symbol.st_value + symbol.st_size,
+			    unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
+	}
+	return r < 0 ? r : 0;
+}
+
 int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 		   const struct rows_machine *m, const struct elf_file *f, bool go)
 {
@@ -300,6 +346,8 @@ int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,
 	ret_signal->n = ret_signal->at = ret_rest->n = ret_rest->at = 0;
 	if (!go && !interpreted && (f->entry != 0 || f->size <= SMALL_FILE))
 		r = scan_text(ret_signal, m, f);
+	if (r == 0)
+		r = find_greenlet(ret_signal, f);
 	if (r == 0)
 		r = make_plt(ret_rest, m, f);
 	if (r == 0 && m->machine == EM_X86_64)

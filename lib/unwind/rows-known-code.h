@@ -6,7 +6,11 @@
  * Sources: the kernel's arch/x86/kernel/signal_64.c and arch/arm64/kernel/vdso/sigreturn.S (the
  * trampolines are ABI; debuggers know them by the same bytes); System V ABI for AMD64 §3.4.1 and
  * ABI for the Arm 64-bit architecture §5.2 (a process's entry has no caller), §5.2.3 and ELF for
- * the Arm 64-bit architecture §8 (linkage tables). */
+ * the Arm 64-bit architecture §8 (linkage tables).
+ *
+ * And for one that is described, known by its name: where greenlet begins a stack of its own.
+ * Greenlets share the thread's stack and copy their parts of it away, so its caller's frame is
+ * right only until somebody else runs. Source: greenlet's TUserGreenlet.cpp. */
 #pragma once
 
 #include "cfi/reduce.h"

@@ -209,6 +209,32 @@ TEST(entries_end_stacks)
 	}
 }
 
+/* Stacks that greenlet makes end where they begin, whatever the file describes: who called that has
+ * left its frame since. A file that only imports the function, or gives it no size, is as it was. */
+TEST(stacks_of_greenlet_end)
+{
+	static const char name[] = "_ZN8greenlet12UserGreenlet13g_initialstubEPv";
+	static const char code[256] = {0};
+
+	for (int form = 0; form < 3; form++) {
+		struct program p;
+
+		begin(&p);
+		put_code(&p, ".text", TEXT_AT, code, sizeof(code));
+		elf_write_symbol(&p.x.w, "PyInit__greenlet", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 1,
+				 TEXT_AT, 16);
+		elf_write_symbol(&p.x.w, name, ELF64_ST_INFO(STB_WEAK, STT_FUNC),
+				 form == 1 ? SHN_UNDEF : 1, TEXT_AT + 64, form == 2 ? 0 : 32);
+		elf_write_symbols(&p.x.w, SHT_DYNSYM);
+		frames_fde(&p.x, frames_usual_cie(&p.x), TEXT_AT, 128, OPS(""));
+		read_program(&p);
+		frames_row_is(&p.x, 0, TEXT_AT, ENTRY_RULE);
+		frames_row_is(&p.x, 1, TEXT_AT + (form == 0 ? 64 : 128),
+			      form == 0 ? unwind_rule(0, UNWIND_CFA_END, 0, 0, 0) : 0);
+		frames_end(&p.x);
+	}
+}
+
 /* Linkage tables of linkers that describe none: both forms of x86-64, and nothing for bytes that
  * are neither. */
 TEST(linkage_tables_are_known)
