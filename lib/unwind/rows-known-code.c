@@ -291,25 +291,13 @@ static void make_entry(struct rows_made *made, const struct elf_file *f)
 	    unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
 }
 
-/* The whole of a section, which only small files have as small as that; 0: it is larger, or none. */
-static int read_small(const struct elf_file *f, const char *name, uint8_t **ret, size_t *ret_n)
+/* The whole of a section, where it is small; nothing where it is not there or not so. */
+static int read_small(const struct elf_file *f, const char *name, struct buf *ret)
 {
 	const Elf64_Shdr *s = elf_file_section(f, name);
-	_cleanup_(freep) uint8_t *bytes = NULL;
-	int r;
+	int r = s ? elf_file_read_section(f, s, SMALL_FILE, ret) : 0;
 
-	if (!s || s->sh_size == 0 || s->sh_size > SMALL_FILE)
-		return 0;
-	bytes = malloc(s->sh_size);
-	if (!bytes)
-		return -ENOMEM;
-	r = file_pread(f->fd, bytes, s->sh_size, s->sh_offset);
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
-	*ret_n = s->sh_size;
-	*ret = bytes;
-	bytes = NULL;
-	return 1;
+	return r == -E2BIG || r == -ENOEXEC || r == -ENOTSUP || r == -ENODATA ? 0 : r;
 }
 
 /* Where one of greenlet's own stacks begins. It lies in the memory of the thread's stack, and what
@@ -317,24 +305,23 @@ static int read_small(const struct elf_file *f, const char *name, uint8_t **ret,
 static int find_greenlet(struct rows_made *made, const struct elf_file *f)
 {
 	static const char name[] = "_ZN8greenlet12UserGreenlet13g_initialstubEPv";
-	_cleanup_(freep) uint8_t *texts = NULL, *symbols = NULL;
-	const uint8_t *found;
-	size_t n_texts = 0, n = 0;
+	_cleanup_(buf_free) struct buf texts = BUF_NULL, symbols = BUF_NULL;
+	const char *found = NULL;
 	Elf64_Sym symbol;
-	int r = read_small(f, ".dynstr", &texts, &n_texts);
+	int r = read_small(f, ".dynstr", &texts);
 
-	found = r == 1 ? memmem(texts, n_texts, name, sizeof(name)) : NULL;
-	if (!found)
-		return r < 0 ? r : 0;
-	r = read_small(f, ".dynsym", &symbols, &n);
-	for (size_t at = 0; r == 1 && n - at >= sizeof(symbol); at += sizeof(symbol)) {
-		memcpy(&symbol, symbols + at, sizeof(symbol));
-		if (symbol.st_name == (size_t)(found - texts) && symbol.st_shndx != SHN_UNDEF &&
+	if (texts.n)
+		found = memmem(texts.p, texts.n, name, sizeof(name));
+	if (found)
+		r = read_small(f, ".dynsym", &symbols);
+	for (size_t at = 0; symbols.n - at >= sizeof(symbol); at += sizeof(symbol)) {
+		memcpy(&symbol, symbols.p + at, sizeof(symbol));
+		if (symbol.st_name == (size_t)(found - texts.p) && symbol.st_shndx != SHN_UNDEF &&
 		    symbol.st_size <= UINT64_MAX - symbol.st_value)
 			add(made, symbol.st_value, symbol.st_value + symbol.st_size,
 			    unwind_rule(0, UNWIND_CFA_END, 0, 0, 0));
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
 int rows_made_find(struct rows_made *ret_signal, struct rows_made *ret_rest,

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "elf/inflate.h"
+#include "elf/linkage.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -269,7 +270,11 @@ static int find_symbol(struct tables *t, uint64_t address, enum tables_source *s
 		*source = order[i].source;
 		r = find_in(t, &order[i], address);
 	}
-	return r;
+	if (r != -ENOENT)
+		return r;
+	*source = FROM_DYNSYM;
+	r = elf_file_load_sections(&t->file, NULL);
+	return r < 0 ? (r == -ENOMEM ? r : -ENOENT) : elf_linkage_name(&t->file, address, &t->name);
 }
 
 static int open_dwarf(struct tables *t, int fd)

@@ -3,12 +3,12 @@
  * Files are read through descriptors that somebody else has opened; each part is read when it is
  * first needed.
  *
- * Order: .symtab; the .symtab of the debug file; .dynsym; .gnu_debugdata; Go's table; debug
- * information. The first that covers the address names the function. Lines and inlined calls come
- * from Go's table where there is one, since it needs no debug information, else from debug
- * information of the file itself, else of the debug file. A symbol without a size ends where, by
- * call-frame information, another function begins. A perf map or a jitdump instead of an ELF file
- * names what a runtime has compiled. */
+ * Order: .symtab; the .symtab of the debug file; .dynsym; .gnu_debugdata; slots of linkage tables;
+ * Go's table; debug information. The first that covers the address names the function. Lines and
+ * inlined calls come from Go's table where there is one, since it needs no debug information, else
+ * from debug information of the file itself, else of the debug file. A symbol without a size ends
+ * where, by call-frame information, another function begins. A perf map or a jitdump instead of an
+ * ELF file names what a runtime has compiled. */
 #pragma once
 
 #include "dwarf/dwarf.h"
