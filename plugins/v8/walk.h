@@ -30,7 +30,8 @@
 #define V8_FP 6
 #endif
 
-#define V8_STEPS 500 /* frames of one run: 1,024 words are not more than 512 */
+/* Frames of one run: words run out first, so a deep recursion ends in [truncated]. */
+#define V8_STEPS (ANDIRON_WALK_WORDS / 2 + 1)
 #define V8_STACK 128 /* words of the stack that are read at once */
 
 #define V8_ON   0u /* there is another frame of V8 */
@@ -469,7 +470,7 @@ V8_INLINE void v8_walk(__u32 cpu, struct andiron_walk *w)
 	struct v8_scratch *s = h_scratch(cpu);
 	__u32 r = v8_begin(cpu);
 
-	for (int i = 0; i < V8_STEPS && r == V8_ON; i++)
+	for (__u32 i = 0; i < V8_STEPS && r == V8_ON; i++)
 		r = v8_step(cpu);
 	if (r == V8_LEFT && s)
 		v8_leave(s, w);

@@ -210,7 +210,8 @@ TEST(entries_end_stacks)
 }
 
 /* Stacks that greenlet makes end where they begin, whatever the file describes: who called that has
- * left its frame since. A file that only imports the function, or gives it no size, is as it was. */
+ * left its frame since. A file that only imports the function, or gives it no size, is as it was.
+ */
 TEST(stacks_of_greenlet_end)
 {
 	static const char name[] = "_ZN8greenlet12UserGreenlet13g_initialstubEPv";

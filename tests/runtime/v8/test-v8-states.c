@@ -299,6 +299,61 @@ TEST(a_changed_flag_costs_no_lines)
 	expect(n_renamed > 0);
 }
 
+#define DEEP      UINT64_C(0x7f0000000000) /* where frames of one function follow each other */
+#define DEEP_SIZE UINT64_C(1 << 20)
+
+static uint64_t deep_words[8]; /* of a frame, from 48 bytes below its frame pointer on */
+static uint32_t n_deep;
+
+static bool deep_read(void *context, uint64_t address, void *ret, size_t n)
+{
+	uint64_t at = address - (DEEP - 48);
+
+	if (at >= DEEP_SIZE)
+		return image_read(context, address, ret, n);
+	for (uint64_t i = at; i < at + n; i++) {
+		uint64_t word = deep_words[i / 8 % 8];
+
+		if (i / 8 % 8 == 6) /* the caller's frame pointer */
+			word = DEEP - 48 + i / 8 * 8 + 16 + 48;
+		((uint8_t *)ret)[i - at] = (uint8_t)(word >> i % 8 * 8);
+	}
+	return true;
+}
+
+static void expect_deep(const struct states *s, const char *name)
+{
+	static char text[STATE_TEXT];
+
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		const struct state_head *head = &s->states[i].head;
+		struct v8_memory memory = {deep_read, image_refresh, NULL, ~0ull};
+		bool is_function, is_called;
+
+		expect(state_replay(s, &s->states[i], text));
+		is_function =
+			image_read(NULL, head->regs[V8_FP] - 48, deep_words, sizeof(deep_words)) &&
+			(deep_words[5] & 1);
+		is_called = is_function && v8_where(&native.scratch, deep_words[7]) != V8_IN_NONE;
+		if (!is_called)
+			continue;
+		native.memory = &memory;
+		native.walk = (struct andiron_walk){.pid = 1, .known = ~0u, .pc = deep_words[7]};
+		native.walk.regs[V8_FP] = DEEP;
+		native.walk.regs[V8_SP] = DEEP - 48;
+		v8_walk(0, &native.walk);
+		n_deep++;
+		expect(native.walk.n_words + 2 > ANDIRON_WALK_WORDS);
+	}
+}
+
+/* A recursion of any depth is walked until the stack has no more room, which its end then says. */
+TEST(deep_recursions_fill_a_stack)
+{
+	states_each(expect_deep);
+	expect(n_deep >= 20);
+}
+
 #define ROUNDS 100
 
 static void survive_damage(const struct states *s, const char *name)
