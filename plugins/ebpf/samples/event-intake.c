@@ -267,6 +267,33 @@ static void note_launch(struct intake *n, const struct sampler_process *process)
 		(void)vec_push(&n->launches, launch); /* else its first sample tells */
 }
 
+static bool is_launch(const struct intake *n, const struct sampler_process_key *key)
+{
+	vec_each (&n->launches, l)
+		if (memcmp(&l->key, key, sizeof(*key)) == 0)
+			return true;
+	return false;
+}
+
+/* The first process of a program is not expected: a sample reports it, maybe before its runtime has
+ * mapped or set up what a claim needs. So a young one is looked at as if an exec had told. Not one
+ * that was forked: it has what its parent has, and a server may fork hundreds. */
+static void note_young(struct intake *n, const struct sampler_process *process)
+{
+	const struct process *p = processes_find(n->processes, &process->key);
+	const struct process *parent = processes_find(n->processes, &process->parent);
+	struct sampler_process launched = *process;
+
+	if (!p || !p->maps || p->runtimes.asked == 0 ||
+	    (parent && parent->maps && parent->maps->generation == p->maps->generation) ||
+	    process->flags & SAMPLER_PROCESS_LAUNCHED ||
+	    clock_boot() - (int64_t)process->key.start_ns >= INTAKE_YOUNG_NS ||
+	    is_launch(n, &process->key))
+		return;
+	launched.flags |= SAMPLER_PROCESS_LAUNCHED;
+	note_launch(n, &launched);
+}
+
 int64_t intake_due(const struct intake *n)
 {
 	int64_t due = n->unwinder ? unwinder_due(n->unwinder) : INT64_MAX;
@@ -350,6 +377,8 @@ static bool handle_process(struct intake *n, const void *record)
 		map_reported(n, p, &process);
 	note_launch(n, &process);
 	known = map_known(n, &process.key);
+	if (known)
+		note_young(n, &process);
 	return map_known(n, &process.parent) && known;
 }
 

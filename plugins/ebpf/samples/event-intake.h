@@ -23,8 +23,9 @@
 
 struct intake_record;
 
-/* A process that was reported by exec. It maps its libraries in the milliseconds after that, of
- * which nothing reports: so it is looked at again, after twice the time each time. */
+/* A process that was reported by exec, or is young and has a language runtime. It maps its
+ * libraries in the milliseconds after that, of which nothing reports: so it is looked at again,
+ * after twice the time each time. */
 struct intake_launch {
 	struct sampler_process_key key;
 	int64_t at_ns,
@@ -35,7 +36,8 @@ struct intake_launch {
 #define INTAKE_LAUNCHES_MAX 256u /* at a time */
 #define INTAKE_LOOK_NS      NS_PER_MSEC
 #define INTAKE_LOOK_MAX_NS  (256 * NS_PER_MSEC) /* the last look comes after this, */
-#define INTAKE_SETTLED_NS   (32 * NS_PER_MSEC)  /* or this, if nothing changed twice */
+#define INTAKE_YOUNG_NS     (10 * NS_PER_SEC)
+#define INTAKE_SETTLED_NS   (32 * NS_PER_MSEC) /* or this, if nothing changed twice */
 
 struct intake {
 	/* Borrowed. */

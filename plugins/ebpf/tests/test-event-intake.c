@@ -397,6 +397,44 @@ static uint64_t n_claims(const struct waiting_room *w)
 	return stats.runtimes.claims;
 }
 
+/* What reports its first sample. */
+static void report(struct waiting_room *w)
+{
+	struct intake *n = &w->r.intake;
+
+	intake_record(n, &w->child.record, sizeof(w->child.record));
+	n->session = (struct session *)w; /* is asked for nothing */
+	while (!intake_process(n))
+		unwinder_wait(n->unwinder, -1);
+	n->session = NULL;
+}
+
+/* A process that no exec has told of is looked at again as well, if it is young and has a runtime:
+ * its first claim may have been too early, or have seen half of its code. One that was forked has
+ * what its parent has. */
+TEST(young_processes_with_a_runtime_are_looked_at)
+{
+	for (int form = 0; form < 3; form++) {
+		struct slow_kernel kernel = {0};
+		struct waiting_room w;
+
+		open_waiting_room(&w);
+		if (form > 0)
+			add_early_runtime(&w, &kernel);
+		if (form == 2) {
+			struct process *parent = processes_note(&w.r.live->t, &w.r.live->self);
+
+			expect(parent != NULL);
+			process_map(&w.r.live->t, parent);
+		}
+		report(&w);
+		report(&w);
+		expect_eq(w.r.intake.launches.n, form == 1 ? 1 : 0);
+		close_waiting_room(&w);
+		expect(!kernel.loading);
+	}
+}
+
 /* A claim that was too early is asked for again also while the process has no target, which may
  * come late. */
 TEST(early_claims_wait_for_no_target)
