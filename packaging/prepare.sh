@@ -109,9 +109,9 @@ if [ -n "${SUDO_UID:-}" ]; then
 	export HOME
 fi
 export PYTHONDONTWRITEBYTECODE=1
-# Go, where it is installed outside the path that sudo sets.
-for go in /usr/local/go/bin /usr/lib/go/bin; do
-	if [ -d "$go" ]; then PATH=$PATH:$go; fi
+# Go and Rust, where they are installed outside the path that sudo sets.
+for tools in /usr/local/go/bin /usr/lib/go/bin "${HOME:-/root}/.cargo/bin"; do
+	if [ -d "$tools" ]; then PATH=$PATH:$tools; fi
 done
 export PATH=$PATH:/usr/sbin:/sbin
 # git refuses a tree that belongs to somebody else; we only ever ask it for names.

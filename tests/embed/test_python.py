@@ -124,7 +124,14 @@ def go_members(struct, file="library"):
     return [capital.sub(lambda m: "_" + m[0].lower(), name).lstrip("_") for name in names]
 
 
-# What the binding for Go calls the structures of other headers.
+def rust_members(struct, file="c"):
+    """Of a structure that the binding for Rust declares; r#type is type."""
+    text = read(os.path.join(ROOT, f"host-abi/bindings/rust/src/{file}.rs"))
+    body = re.search(rf"^(?:pub )?struct {struct} {{\n(.*?)^}}", text, re.M | re.S)[1]
+    return re.findall(r"^    (?:pub )?(?:r#)?(\w+): ", body, re.M)
+
+
+# What the bindings for Go and Rust call the structures of other headers.
 GO_STRUCTS = {
     ("abi", "targets"): {"str": "cStr"},
     ("target", "targets"): {"label": "cLabel", "target": "cTarget", "targets": "cTargets"},
@@ -147,17 +154,23 @@ GO_STRUCTS = {
 
 @case
 def declarations():
-    """structures and version are those of the library, also in the binding for Go"""
+    """structures and version are those of the library, also in the bindings for Go and Rust"""
     embed, profile_ = members("andiron_embed"), members("andiron_profile")
     assert embed == [name for name, _ in c.Embed._fields_] == go_members("cEmbed")
+    assert embed == rust_members("Embed") and profile_ == rust_members("Profile")
     assert profile_ == [name for name, _ in c.Finished._fields_] == go_members("cProfile")
     for (header, file), structs in GO_STRUCTS.items():
         for name, its in structs.items():
             there = members(f"andiron_{name}", header)
             here = go_members(its, file)
             assert here == there, (name, here, there)
+            framed = its.startswith("c") and its != "cStringRecord"
+            rust = (its[1:], "c") if framed else (its.removeprefix("c"), "batch")
+            assert rust_members(*rust) == there, (name, rust, there)
     project = read(os.path.join(ROOT, "host-abi/bindings/python/pyproject.toml"))
-    assert f'version = "{andiron.version(HOW["library"])}"' in project
+    crate = read(os.path.join(ROOT, "host-abi/bindings/rust/Cargo.toml"))
+    version = f'version = "{andiron.version(HOW["library"])}"'
+    assert version in project and version in crate
 
 
 @case

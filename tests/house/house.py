@@ -70,7 +70,7 @@ BANNED = re.compile(
     r"|system|popen|sleep|usleep|nanosleep)\s*\("
 )
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|placeholder", re.I)
-SOURCE = re.compile(r"\.(c|h|py|go|sh|build)$|^(check|quickstart)$")
+SOURCE = re.compile(r"\.(c|h|py|go|rs|sh|build)$|^(check|quickstart)$")
 
 
 def tracked():

@@ -35,7 +35,8 @@ def get(name):
         [os.path.join(HERE, "get"), name], stdout=subprocess.PIPE, text=True, check=False
     )
     if made.returncode == 3:
-        raise Skip("Go is missing; install golang 1.25 or later")
+        language = "Rust 1.63" if os.path.exists(os.path.join(HERE, name, "pins")) else "Go 1.25"
+        raise Skip(f"{language} or later is missing; install it")
     if made.returncode == 5:
         raise Skip("pip is missing; install python3-pip")
     made.check_returncode()
