@@ -23,10 +23,10 @@ struct code {
 static uint32_t find(const struct code *c, uint32_t from, uint32_t limit, const char *what,
 		     uint32_t n)
 {
-	for (uint32_t i = from; i + n <= limit && i + n <= c->n; i++)
-		if (memcmp(c->bytes + i, what, n) == 0)
-			return i;
-	return UINT32_MAX;
+	uint32_t end = limit < c->n ? limit : c->n;
+	const uint8_t *at = from < end ? memmem(c->bytes + from, end - from, what, n) : NULL;
+
+	return at ? (uint32_t)(at - c->bytes) : UINT32_MAX;
 }
 
 #if defined(__x86_64__)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of a library only the addresses of its tables are remembered; the tables are read in each process
- * (vm-structs.h). Names come by the program's ring, on a thread of their own, into a cache by id
- * (reports.h). An id that has left the cache is deleted from the map `reported`, so the program
- * reports it again when it is met. */
+/* Of a library it is remembered where its tables are, and which of their entries are wanted; the
+ * tables are read in each process (vm-structs.h). Names come by the program's ring, on a thread of
+ * their own, into a cache by id (reports.h). An id that has left the cache is deleted from the map
+ * `reported`, so the program reports it again when it is met. */
 #include "runtime-kit/session.h"
 
 #include <bpf/bpf.h>
@@ -40,6 +40,15 @@ struct library {
 	struct object_entry entry;
 	int is_jvm;
 	uint64_t addresses[VM_SYMBOLS];
+	struct vm_places places;
+};
+
+/* The file of one, opened when something of it is needed. */
+struct library_file {
+	const struct session *session;
+	const struct library *library;
+	struct elf_file *elf; /* NULL: not open */
+	int fd;
 };
 
 struct process {
@@ -177,7 +186,7 @@ int32_t session_recognizes(void *self, uint64_t object)
 }
 
 /* NULL: it is no JVM, or cannot be read now. */
-static const struct library *library_find(struct session *s, uint64_t object)
+static struct library *library_find(struct session *s, uint64_t object)
 {
 	struct library *l = (struct library *)(void *)object_table_find(&s->libraries, object);
 	void *entry;
@@ -187,7 +196,7 @@ static const struct library *library_find(struct session *s, uint64_t object)
 		if (!l)
 			return NULL;
 		l->is_jvm = library_read(s->service, object, l->addresses);
-		if (l->is_jvm < 0) {
+		if (l->is_jvm < 0 || getrandom(&l->places.key, sizeof(l->places.key), 0) < 0) {
 			free(l);
 			return NULL;
 		}
@@ -196,6 +205,31 @@ static const struct library *library_find(struct session *s, uint64_t object)
 			free(entry);
 	}
 	return l->is_jvm ? l : NULL;
+}
+
+/* As vm_library has it. */
+static bool library_file_read(void *context, uint64_t address, void *ret, size_t n)
+{
+	struct library_file *f = context;
+	const struct andiron_extension *objects = &f->session->service->objects;
+	const struct andiron_objects *table = objects->table;
+
+	if (!f->elf) {
+		f->elf = malloc(sizeof(*f->elf));
+		if (!f->elf || table->open(objects->self, f->library->entry.object,
+					   ANDIRON_OPEN_FILE, &f->fd) != 0)
+			f->fd = -1;
+		else if (!elf_open(f->elf, f->fd))
+			f->elf->n_segments = 0;
+	}
+	return f->fd >= 0 && elf_read_all(f->elf, address, ret, n);
+}
+
+static void library_file_close(struct library_file *f)
+{
+	if (f->elf && f->fd >= 0)
+		close(f->fd);
+	free(f->elf);
 }
 
 /* Claims what a compiler of this process may have made, where nothing is known of it. */
@@ -212,13 +246,13 @@ static void unknown_claim(struct process *p, const struct andiron_runtime_mappin
 /* s->record is what the process's JVM says of itself. -EAGAIN: it is starting; -EPROTO: its tables
  * are not as they should be. */
 static int process_read(struct session *s, struct process *p, struct target_memory *memory,
-			const uint64_t *addresses)
+			const uint64_t *addresses, const struct vm_library *library)
 {
 	char release[80];
 	const char *missing;
 	struct vm_structs vm;
 	uint32_t major = 8;
-	int error = vm_structs_read(memory, addresses, &vm);
+	int error = vm_structs_read(memory, addresses, library, &vm);
 
 	if (error != 0)
 		return error;
@@ -253,8 +287,10 @@ static uint64_t now_ns(void)
 }
 
 /* Sets s->record and p->text. -EAGAIN: it may be there later. */
-static int record_read(struct session *s, struct process *p, const struct library *l, uint64_t bias)
+static int record_read(struct session *s, struct process *p, struct library *l, uint64_t bias)
 {
+	struct library_file file = {s, l, NULL, -1};
+	struct vm_library library = {&l->places, bias, library_file_read, &file};
 	uint64_t addresses[VM_SYMBOLS];
 	struct target_memory *memory;
 	int error = target_memory_open(s->reader, &p->entry.key, &memory);
@@ -269,7 +305,8 @@ static int record_read(struct session *s, struct process *p, const struct librar
 	for (int i = 0; i < VM_SYMBOLS; i++)
 		addresses[i] = l->addresses[i] + bias;
 	p->text[0] = '\0';
-	error = process_read(s, p, memory, addresses);
+	error = process_read(s, p, memory, addresses, &library);
+	library_file_close(&file);
 	target_memory_close(memory);
 	return error;
 }
@@ -283,8 +320,7 @@ static uint64_t patience_ns(int error)
 }
 
 /* 0: there are claims. A process whose memory could not be read is read again by each claim. */
-static int process_set_up(struct session *s, struct process *p, const struct library *l,
-			  uint64_t bias)
+static int process_set_up(struct session *s, struct process *p, struct library *l, uint64_t bias)
 {
 	uint64_t now = now_ns();
 	int error;
@@ -348,7 +384,7 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 		      struct andiron_runtime_claim *ret, uint64_t max)
 {
 	struct session *s = session;
-	const struct library *l = NULL;
+	struct library *l = NULL;
 	struct process *p;
 	uint64_t bias = 0;
 	int error;

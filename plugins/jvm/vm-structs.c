@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each table is an array that ends with a null name, of entries whose size and members have
  * exported offsets. The names lie close together in the file's read-only data, and are read at
- * once. */
+ * once. Which entry has which name is remembered only where the file said it: a process that wrote
+ * over its own copy would otherwise mislead the next one. */
 #include "jvm/vm-structs.h"
 
 #include <errno.h>
@@ -14,18 +15,25 @@
 #define NAMES_BYTES    (16u << 20)
 #define NAME_MAX_BYTES 96  /* of a name that is hashed: those that are wanted are shorter */
 #define SLOTS          512 /* more than twice of what is wanted */
+#define PRIME          ((1ull << 61) - 1)
 
-enum {
-	STRUCTS,
-	STRUCT_TYPE,
-	STRUCT_FIELD,
-	STRUCT_STATIC,
-	STRUCT_OFFSET,
-	STRUCT_ADDRESS,
-	STRUCT_STRIDE
+#define ONE(...) +1
+enum { VM_N_MEMBERS = 0 VM_MEMBERS(ONE), VM_N_TYPES = 0 VM_TYPES(ONE) };
+#undef ONE
+
+/* Indexes in vm_symbols: where a table is, its members' offsets, its entries' size. */
+static const struct kind {
+	int first, n_members, stride;
+	int other;            /* member with the second name, or the first name's again */
+	int value;            /* member with the value */
+	uint32_t from, limit; /* ids */
+} kinds[VM_TABLES] = {
+	{0, 5, 6, 1, 3, 0, VM_N_MEMBERS},
+	{7, 2, 10, 0, 1, VM_N_MEMBERS, VM_N_MEMBERS + VM_N_TYPES},
+	{11, 2, 14, 0, 1, VM_N_MEMBERS + VM_N_TYPES, VM_IDS},
 };
-enum { TYPES = 7, TYPE_NAME, TYPE_SIZE, TYPE_STRIDE };
-enum { INTS = 11, INT_NAME, INT_VALUE, INT_STRIDE };
+enum { STRUCTS, TYPES, INTS };
+enum { STRUCT_STATIC = 2, STRUCT_ADDRESS = 4 };
 
 const char *const vm_symbols[VM_SYMBOLS] = {
 	"gHotSpotVMStructs",
@@ -67,15 +75,20 @@ const char *vm_name(enum vm_id id)
 
 /* A table as it is read: its entries, and the names that they point to. */
 struct table {
+	uint32_t which;
+	const struct kind *kind;
+	uint64_t member[5]; /* offsets in an entry */
 	char *entries;
 	uint64_t n, stride;
 	char *names;
 	uint64_t names_at, names_bytes;
+	bool of_file; /* its names are */
 };
 
 struct reader {
 	struct target_memory *memory;
 	const uint64_t *addresses;
+	const struct vm_library *library; /* NULL: none */
 	struct vm_structs *ret;
 	uint16_t slots[SLOTS]; /* index in `wanted` and one, by hash */
 };
@@ -96,20 +109,6 @@ static int equal(const struct wanted *w, const char *type, const char *field)
 	if (strcmp(w->type, type) != 0 || !w->field != !field)
 		return 0;
 	return !field || strcmp(w->field, field) == 0;
-}
-
-static void wanted_store(struct reader *r, const char *type, const char *field, uint64_t value)
-{
-	for (uint32_t h = hash(type, field);; h++) {
-		uint16_t slot = r->slots[h % SLOTS];
-
-		if (slot == 0)
-			return;
-		if (equal(&wanted[slot - 1], type, field)) {
-			r->ret->values[slot - 1] = value;
-			return;
-		}
-	}
 }
 
 static uint64_t entry_word(const struct table *t, uint64_t i, uint64_t member)
@@ -136,7 +135,68 @@ static const char *entry_name(const struct table *t, uint64_t i, uint64_t member
 	return at < t->names_bytes ? t->names + at : "";
 }
 
-static int entries_read(const struct reader *r, uint64_t at, uint64_t name, struct table *t)
+static uint64_t entry_value(const struct table *t, uint64_t i)
+{
+	if (t->which == INTS)
+		return (uint64_t)(int64_t)entry_int(t, i, t->member[t->kind->value]);
+	if (t->which == STRUCTS && entry_int(t, i, t->member[STRUCT_STATIC]))
+		return entry_word(t, i, t->member[STRUCT_ADDRESS]);
+	return entry_word(t, i, t->member[t->kind->value]);
+}
+
+/* Keeps the entry's value, if it is one of those that are wanted. */
+static void entry_store(const struct reader *r, const struct table *t, uint64_t i)
+{
+	const char *type = entry_name(t, i, t->member[0]);
+	const char *field = t->kind->other ? entry_name(t, i, t->member[t->kind->other]) : NULL;
+
+	for (uint32_t h = hash(type, field), id; r->slots[h % SLOTS] != 0; h++) {
+		id = r->slots[h % SLOTS] - 1u;
+		if (!equal(&wanted[id], type, field) || id < t->kind->from || id >= t->kind->limit)
+			continue;
+		r->ret->values[id] = entry_value(t, i);
+		if (t->of_file)
+			r->library->places->at[id] = (uint16_t)(i + 1);
+		return;
+	}
+}
+
+/* Where the entries point to, in the file: a polynomial at a secret place, so that the chance of
+ * two lists to have the same is their length over 2^61. 0: some point elsewhere. */
+static uint64_t names_hash(const struct vm_library *library, const struct table *t)
+{
+	uint64_t key = library->places->key % PRIME, h = 1;
+
+	for (uint64_t i = 0; i < t->n; i++)
+		for (int k = 0; k <= t->kind->other; k++) {
+			uint64_t at = entry_word(t, i, t->member[k]);
+			__extension__ unsigned __int128 next;
+
+			at = at ? at - library->bias : 0;
+			if (at > UINT32_MAX)
+				return 0;
+			next = h;
+			next = next * key + at;
+			h = (uint64_t)(next & PRIME) + (uint64_t)(next >> 61);
+			h -= h >= PRIME ? PRIME : 0;
+		}
+	return h;
+}
+
+/* Takes the values from where they are known to be; false: it is not known. */
+static bool values_take(const struct reader *r, const struct table *t, uint64_t names)
+{
+	const struct vm_places *places = r->library->places;
+
+	if (names == 0 || places->hashes[t->which] != names)
+		return false;
+	for (uint32_t id = t->kind->from; id < t->kind->limit; id++)
+		if (places->at[id] != 0 && places->at[id] <= t->n)
+			r->ret->values[id] = entry_value(t, places->at[id] - 1u);
+	return true;
+}
+
+static int entries_read(const struct reader *r, uint64_t at, struct table *t)
 {
 	/* A member may stand outside of a forged entry. */
 	t->entries = calloc(1, ENTRIES * t->stride + ENTRY_BYTES);
@@ -151,27 +211,35 @@ static int entries_read(const struct reader *r, uint64_t at, uint64_t name, stru
 		if (n == 0)
 			break;
 		for (uint64_t k = 0; k < n; k++, t->n++)
-			if (entry_word(t, i + k, name) == 0)
+			if (entry_word(t, i + k, t->member[0]) == 0)
 				return t->n > 0 ? 0 : -EAGAIN;
 	}
 	return -EAGAIN;
 }
 
+/* Of the file, or else of the process. */
+static bool bytes_read(const struct reader *r, const struct table *t, uint64_t at, void *ret,
+		       uint64_t n)
+{
+	const struct vm_library *l = r->library;
+
+	if (t->of_file)
+		return l->read(l->context, at - l->bias, ret, n);
+	return target_memory_read(r->memory, at, ret, n) == 0;
+}
+
 /* All the names: from the first to the last that an entry points to. */
-static int names_read(const struct reader *r, uint64_t name, uint64_t other, struct table *t)
+static int names_read(const struct reader *r, struct table *t)
 {
 	uint64_t low = UINT64_MAX, high = 0;
 
-	for (uint64_t i = 0; i < t->n; i++) {
-		uint64_t at[2] = {entry_word(t, i, name), entry_word(t, i, other)};
+	for (uint64_t i = 0; i < t->n; i++)
+		for (int k = 0; k <= t->kind->other; k++) {
+			uint64_t at = entry_word(t, i, t->member[k]);
 
-		for (int k = 0; k < 2; k++) {
-			if (at[k] == 0)
-				continue;
-			low = at[k] < low ? at[k] : low;
-			high = at[k] > high ? at[k] : high;
+			low = at != 0 && at < low ? at : low;
+			high = at > high ? at : high;
 		}
-	}
 	/* Before relocation they are small numbers, or equal to none of the process's addresses. */
 	if (low < 65536 || high - low > NAMES_BYTES)
 		return -EAGAIN;
@@ -180,100 +248,76 @@ static int names_read(const struct reader *r, uint64_t name, uint64_t other, str
 	t->names = calloc(1, t->names_bytes + 256);
 	if (!t->names)
 		return -ENOMEM;
-	if (target_memory_read(r->memory, low, t->names, t->names_bytes) != 0)
+	if (t->of_file && !bytes_read(r, t, low, t->names, t->names_bytes))
+		t->of_file = false;
+	if (!t->of_file && !bytes_read(r, t, low, t->names, t->names_bytes))
 		return -EAGAIN;
 	/* The last one, as much of it as there is. */
 	for (uint64_t n = 255; n > 0; n /= 2)
-		if (target_memory_read(r->memory, high + 1, t->names + t->names_bytes, n) == 0)
+		if (bytes_read(r, t, high + 1, t->names + t->names_bytes, n))
 			break;
 	return 0;
 }
 
-static void table_fini(struct table *t)
+/* The entries, where they are and how large; not 0: one of their members is out of them. */
+static int table_find(const struct reader *r, struct table *t)
 {
-	free(t->entries);
-	free(t->names);
-}
+	const uint64_t *addresses = r->addresses + t->kind->first;
+	uint64_t at = target_memory_word(r->memory, addresses[0]);
 
-/* The table of the symbol `first`, its entries' names being the member at offset names[0], and
- * names[1]. */
-static int table_read(const struct reader *r, int first, int stride, const uint64_t *names,
-		      struct table *t)
-{
-	uint64_t at = target_memory_word(r->memory, r->addresses[first]);
-	int ret;
-
-	t->stride = target_memory_word(r->memory, r->addresses[stride]);
+	for (int i = 0; i < t->kind->n_members; i++) {
+		t->member[i] = target_memory_word(r->memory, addresses[i + 1]);
+		if (t->member[i] > ENTRY_BYTES - 8)
+			return -EPROTO;
+	}
+	t->stride = target_memory_word(r->memory, r->addresses[t->kind->stride]);
 	if (at == 0)
 		return -EAGAIN;
 	if (t->stride < 12 || t->stride > ENTRY_BYTES)
 		return -EPROTO;
-	ret = entries_read(r, at, names[0], t);
-	return ret != 0 ? ret : names_read(r, names[0], names[1], t);
+	return entries_read(r, at, t);
 }
 
-/* Offsets of members in an entry; not 0: one is out of it. */
-static int members_read(const struct reader *r, int first, int n, uint64_t *ret)
+/* The values of the entries that are wanted; those of the file are found once. */
+static int values_read(const struct reader *r, struct table *t)
 {
-	for (int i = 0; i < n; i++) {
-		ret[i] = target_memory_word(r->memory, r->addresses[first + i]);
-		if (ret[i] > ENTRY_BYTES - 8)
-			return -EPROTO;
-	}
+	uint64_t names = r->library ? names_hash(r->library, t) : 0;
+	struct vm_places *places = r->library ? r->library->places : NULL;
+	int error;
+
+	if (places && values_take(r, t, names))
+		return 0;
+	t->of_file = names != 0;
+	error = names_read(r, t);
+	if (error != 0)
+		return error;
+	for (uint32_t id = t->kind->from; t->of_file && id < t->kind->limit; id++)
+		places->at[id] = 0;
+	for (uint64_t i = 0; i < t->n; i++)
+		entry_store(r, t, i);
+	if (t->of_file)
+		places->hashes[t->which] = names;
 	return 0;
 }
 
-static int structs_read(struct reader *r)
+static int table_read(const struct reader *r, uint32_t which)
 {
-	struct table t = {0};
-	uint64_t member[5];
-	int ret = members_read(r, STRUCT_TYPE, 5, member);
+	struct table t = {.which = which, .kind = &kinds[which]};
+	int error = table_find(r, &t);
 
-	if (ret == 0)
-		ret = table_read(r, STRUCTS, STRUCT_STRIDE, member, &t);
-	for (uint64_t i = 0; ret == 0 && i < t.n; i++) {
-		int is_static = entry_int(&t, i, member[2]);
-		uint64_t value = entry_word(&t, i, member[is_static ? 4 : 3]);
-
-		wanted_store(r, entry_name(&t, i, member[0]), entry_name(&t, i, member[1]), value);
-	}
-	table_fini(&t);
-	return ret;
+	if (error == 0)
+		error = values_read(r, &t);
+	free(t.entries);
+	free(t.names);
+	return error;
 }
 
-static int types_read(struct reader *r)
+int vm_structs_read(struct target_memory *memory, const uint64_t *addresses,
+		    const struct vm_library *library, struct vm_structs *ret)
 {
-	struct table t = {0};
-	uint64_t member[2];
-	int ret = members_read(r, TYPE_NAME, 2, member);
-
-	if (ret == 0)
-		ret = table_read(r, TYPES, TYPE_STRIDE, (uint64_t[2]){member[0], member[0]}, &t);
-	for (uint64_t i = 0; ret == 0 && i < t.n; i++)
-		wanted_store(r, entry_name(&t, i, member[0]), NULL, entry_word(&t, i, member[1]));
-	table_fini(&t);
-	return ret;
-}
-
-static int ints_read(struct reader *r)
-{
-	struct table t = {0};
-	uint64_t member[2];
-	int ret = members_read(r, INT_NAME, 2, member);
-
-	if (ret == 0)
-		ret = table_read(r, INTS, INT_STRIDE, (uint64_t[2]){member[0], member[0]}, &t);
-	for (uint64_t i = 0; ret == 0 && i < t.n; i++)
-		wanted_store(r, entry_name(&t, i, member[0]), NULL,
-			     (uint64_t)(int64_t)entry_int(&t, i, member[1]));
-	table_fini(&t);
-	return ret;
-}
-
-int vm_structs_read(struct target_memory *memory, const uint64_t *addresses, struct vm_structs *ret)
-{
-	struct reader r = {.memory = memory, .addresses = addresses, .ret = ret};
-	int error;
+	struct reader r = {
+		.memory = memory, .addresses = addresses, .library = library, .ret = ret};
+	int error = 0;
 
 	for (uint16_t i = 0; i < VM_IDS; i++) {
 		uint32_t h = hash(wanted[i].type, wanted[i].field);
@@ -283,8 +327,7 @@ int vm_structs_read(struct target_memory *memory, const uint64_t *addresses, str
 		r.slots[h % SLOTS] = (uint16_t)(i + 1);
 		ret->values[i] = VM_ABSENT;
 	}
-	error = structs_read(&r);
-	if (error == 0)
-		error = types_read(&r);
-	return error == 0 ? ints_read(&r) : error;
+	for (uint32_t i = 0; error == 0 && i < VM_TABLES; i++)
+		error = table_read(&r, i);
+	return error;
 }

@@ -2,7 +2,8 @@
 /* What a JVM says of itself: gHotSpotVMStructs, gHotSpotVMTypes and gHotSpotVMIntConstants, the
  * tables that libjvm.so exports for its serviceability agent. They are read from the process, where
  * they are relocated, and anew for each process: a process that forges its own misleads nobody
- * else. Some 1 ms. */
+ * else. The names that their entries point to are the file's, which is read once: there are 2 MB of
+ * them, of which a hundred are wanted. */
 #pragma once
 
 #include "runtime-kit/target-memory.h"
@@ -110,10 +111,30 @@ struct vm_structs {
 	uint64_t values[VM_IDS];
 };
 
-/* Of a process whose symbols stand at `addresses` (as vm_symbols has them). 0; -EAGAIN: they are
- * not relocated yet; or another negative errno. */
+#define VM_TABLES 3
+
+/* Which entries are the wanted ones. The file's names say it, so it holds for each process with
+ * entries that point to the same ones; whether they do is looked at in each process. */
+struct vm_places {
+	uint64_t key; /* random, of the hash: no process can have its entries look like others' */
+	uint64_t hashes[VM_TABLES]; /* of where the entries point to; 0: nothing is known */
+	uint16_t at[VM_IDS];        /* and one; 0: there is none */
+};
+
+/* The file of a process's library. `read`: bytes at an address of the file's own; all, or false. */
+struct vm_library {
+	struct vm_places *places;
+	uint64_t bias; /* of its addresses in the process */
+	bool (*read)(void *context, uint64_t address, void *ret, size_t n);
+	void *context;
+};
+
+/* Of a process whose symbols stand at `addresses` (as vm_symbols has them). Without a library
+ * (NULL), or where its file is too short, names are read from the process. 0; -EAGAIN: they are not
+ * relocated yet; or another negative errno. Six reads of the process; in the first one of a library
+ * of the file as well. */
 int vm_structs_read(struct target_memory *memory, const uint64_t *addresses,
-		    struct vm_structs *ret);
+		    const struct vm_library *library, struct vm_structs *ret);
 
 /* What is missing is called by its name, "CodeBlob::_name". Lives for ever. */
 const char *vm_name(enum vm_id id);

@@ -49,7 +49,7 @@ static void use_memory(const uint8_t *bytes, size_t n)
 	memcpy(addresses, bytes, sizeof(addresses));
 	m = memory_of(bytes, n);
 	memset(&p, 0, sizeof(p));
-	if (vm_structs_read(m, addresses, &vm) == 0 &&
+	if (vm_structs_read(m, addresses, NULL, &vm) == 0 &&
 	    !layout_offsets(&vm, target_memory_word32(m, vm.values[VM_MAJOR]), &p.at) &&
 	    layout_code(m, &vm, &p) == 0) {
 		check(p.n_heaps > 0 && p.n_heaps <= JVM_HEAPS);

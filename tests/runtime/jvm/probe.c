@@ -100,7 +100,7 @@ static const char *attach(pid_t pid, struct jvm_process *ret)
 		return "cannot open";
 	if (symbols_find(path, bias, addresses) != 0)
 		return "no symbols";
-	error = vm_structs_read(m, addresses, &vm);
+	error = vm_structs_read(m, addresses, NULL, &vm);
 	if (error != 0) {
 		snprintf(text, sizeof(text), "tables: %s", strerror(-error));
 		return text;
