@@ -3,6 +3,7 @@
 #include "ebpf/processes/maps.h"
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static struct str common_name(struct str name)
 
 static int add(struct mapset *set, const struct maps_line *line, struct mapped_file *file)
 {
-	struct mapping m = {line->start, line->limit, line->offset, file, STR("[anon]")};
+	struct mapping m = {line->start, line->limit, line->offset, file, STR("[anon]"), 0};
 
 	check(m.limit > m.start);
 	if (file)
@@ -122,7 +123,23 @@ struct reader {
 	struct mapped_files *files;
 	maps_open_fn open_file;
 	void *context;
+	const struct mapset *like;
 };
+
+static const struct mapping *find_in(const struct mapset *set, uint64_t pc)
+{
+	size_t at = search_partition(set->list.n, i, set->list.p[i].limit <= pc);
+
+	return at < set->list.n && set->list.p[at].start <= pc ? &set->list.p[at] : NULL;
+}
+
+/* The mapping of a file that had this very line. */
+static const struct mapping *same_line(const struct mapset *like, uint64_t start, uint64_t line)
+{
+	const struct mapping *m = like ? find_in(like, start) : NULL;
+
+	return m && m->file && m->line == line && mapped_file_is_elf(m->file) ? m : NULL;
+}
 
 /* The file of a line, or, where it has none, the source of its JIT symbols; with `dump_only` no
  * perf map. */
@@ -146,8 +163,9 @@ static struct mapped_file *file_of_line(struct reader *r, struct maps_line *l, b
 /* Code of no file that a perf map or a jitdump names has that as its file, in which addresses are
  * the process's own. So has code out of a file that is not ELF: what .NET finds compiled in its
  * DLLs, which name nothing, is named by its jitdump, and not by its perf map. */
-static int add_line(struct reader *r, const struct maps_line *line)
+static int add_line(struct reader *r, const struct maps_line *line, uint64_t hash)
 {
+	const struct mapping *same = same_line(r->like, line->start, hash);
 	struct maps_line l = *line, jit_line = *line;
 	struct mapped_file *file = NULL, *better = NULL;
 	bool anonymous = is_anonymous(&l);
@@ -157,8 +175,12 @@ static int add_line(struct reader *r, const struct maps_line *line)
 	if (anonymous && !str_starts(l.path, STR("[anon")))
 		l.path = STR("");
 	jit_line.inode = 0;
-	if (l.inode != 0 || anonymous)
+	if (same) {
+		file = same->file;
+		mapped_file_retain(file);
+	} else if (l.inode != 0 || anonymous) {
 		file = file_of_line(r, &l, false);
+	}
 	if (file && l.inode != 0 && !mapped_file_is_elf(file))
 		better = file_of_line(r, &jit_line, true);
 	if (better) {
@@ -171,26 +193,29 @@ static int add_line(struct reader *r, const struct maps_line *line)
 			mapped_file_release(file);
 		return -1;
 	}
+	r->set->list.p[r->set->list.n - 1].line = hash;
 	r->set->whole &= file || l.inode == 0;
 	return 0;
 }
 
 struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_open_fn open_file,
-			    void *context)
+			    void *context, const struct mapset *like)
 {
 	struct mapset *set = mapset_new();
-	struct reader r = {set, files, open_file, context};
+	struct reader r = {set, files, open_file, context, like};
 	uint64_t last = 0;
 
+	if (set)
+		set->text = hash_str(text);
 	while (set && text.n && set->list.n < MAPS_MAX) {
+		struct str whole = str_cut(&text, '\n');
 		struct maps_line line;
 
 		/* The kernel lists them in order; a text that does not would break the search. */
-		if (!maps_parse_line(str_cut(&text, '\n'), &line) || !line.executable ||
-		    line.start < last)
+		if (!maps_parse_line(whole, &line) || !line.executable || line.start < last)
 			continue;
 		last = line.limit;
-		if (add_line(&r, &line) != 0) {
+		if (add_line(&r, &line, hash_str(whole)) != 0) {
 			mapset_free(set);
 			return NULL;
 		}
@@ -263,6 +288,13 @@ bool mapset_equal(const struct mapset *a, const struct mapset *b)
 	return true;
 }
 
+void mapset_keep_text(struct mapset *set, const struct mapset *same)
+{
+	set->text = same->text;
+	for (size_t i = 0; i < set->list.n; i++)
+		set->list.p[i].line = same->list.p[i].line;
+}
+
 struct mapset *mapset_copy(const struct mapset *set)
 {
 	struct mapset *copy = calloc(1, sizeof(*copy));
@@ -327,13 +359,6 @@ void mapset_keep_jit_sources(struct mapset *set, const struct mapset *older)
 		m->offset = m->start;
 		m->name = STR_NULL;
 	}
-}
-
-static const struct mapping *find_in(const struct mapset *set, uint64_t pc)
-{
-	size_t at = search_partition(set->list.n, i, set->list.p[i].limit <= pc);
-
-	return at < set->list.n && set->list.p[at].start <= pc ? &set->list.p[at] : NULL;
 }
 
 const struct mapping *mapset_find(const struct mapset *set, uint64_t pc)

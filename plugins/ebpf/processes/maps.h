@@ -26,6 +26,7 @@ struct mapping {
 	uint64_t start, limit, offset;
 	struct mapped_file *file; /* NULL: no file, `name` says what it is */
 	struct str name;          /* empty where there is a file: the object knows its path */
+	uint64_t line;            /* a hash of its line in the text; 0: of none */
 };
 
 /* Code [from, to) that the program of a language runtime walks: by a file's own addresses, or by a
@@ -45,6 +46,7 @@ struct mapset {
 	bool whole;                    /* every file in it was opened, and nothing is omitted */
 	bool inherited;                /* another process has them */
 	uint64_t generation;           /* unwind_generation of the process that had them */
+	uint64_t text;                 /* a hash of the text that says all of this; 0: of none */
 	struct str exe;                /* the program, by its path; empty: unknown */
 	struct arena arena;            /* names */
 };
@@ -57,9 +59,10 @@ void mapset_free(struct mapset *set); /* with all older ones */
 typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *reopen, size_t n);
 
 /* Makes a set of the executable mappings of a maps text. NULL when memory is short. A file that
- * cannot be opened is known by its name only. */
+ * cannot be opened is known by its name only. A line that stood in the text of `like` already has
+ * the same file; NULL: all files are opened. */
 struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_open_fn open,
-			    void *context);
+			    void *context, const struct mapset *like);
 
 /* The name of a mapping whose file nobody has opened yet. */
 #define MAPS_UNKNOWN_FILE "[unknown file]"
@@ -69,6 +72,9 @@ struct mapset *mapset_take(const struct sampler_mapped *mapped, struct mapped_fi
 
 /* Whether both say the same of the same program; claims and older sets do not count. */
 bool mapset_equal(const struct mapset *a, const struct mapset *b);
+
+/* Has it remember the text of an equal one. */
+void mapset_keep_text(struct mapset *set, const struct mapset *same);
 
 /* The same set once more, with its claims, without older ones; NULL when memory is short. */
 struct mapset *mapset_copy(const struct mapset *set);

@@ -257,6 +257,7 @@ static void take_set(struct processes *t, struct process *p, struct mapset *set)
 		set->exe = arena_str(&set->arena, same->exe);
 	p->stale = false;
 	if (p->maps && mapset_equal(p->maps, set)) {
+		mapset_keep_text(p->maps, set);
 		mapset_free(set);
 		return;
 	}
@@ -293,8 +294,36 @@ static struct str read_exe(int dir, struct arena *arena)
 	return exe.n && str_utf8(exe) ? arena_str(arena, exe) : STR_NULL;
 }
 
-/* False if they were not read now. */
-static bool read_maps(struct processes *t, struct process *p)
+/* Reads the text of its executable mappings, and of which generation they are: an exec changes that
+ * and all mappings. As reported, if it is so behind the text; else as it was before and behind it.
+ * The directory is open by now, so that all is of one process. 0; -EALREADY: the same as of `like`
+ * (or NULL), so it is the same program; -EAGAIN: not now; -ESRCH: it is gone; or what procmap_read
+ * says. */
+static int read_text(struct processes *t, struct process *p, int dir, const struct mapset *like,
+		     uint64_t *ret_generation)
+{
+	uint64_t before = p->generation, now;
+	int r;
+
+	for (int i = 0;; i++) {
+		buf_clear(&t->text);
+		r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
+		if (r == 0 && like && like->whole && like->text == hash_str(buf_str(&t->text)))
+			return -EALREADY;
+		now = generation_now(t, &p->key, p->generation);
+		if (r == -EAGAIN || now == before || now == 0 || i == 1)
+			break;
+		before = now;
+	}
+	*ret_generation = now;
+	if (now == 0)
+		return -ESRCH;
+	return now == before ? r : -EAGAIN;
+}
+
+/* False if they were not read now. `like`: what it had mapped a moment ago, of which only the news
+ * is looked at; or NULL. */
+static bool read_maps(struct processes *t, struct process *p, const struct mapset *like)
 {
 	_cleanup_(closep) int dir = -1;
 	struct opener o = {.jit = -1};
@@ -310,23 +339,16 @@ static bool read_maps(struct processes *t, struct process *p)
 	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return false;
-	/* After the directory is open, so that both are of one process; and before and after the
-	 * maps, since an exec changes them all. */
-	generation = generation_now(t, &p->key, p->generation);
-	buf_clear(&t->text);
-	if (generation == 0)
+	r = read_text(t, p, dir, like, &generation);
+	p->stale = r == -EAGAIN;
+	if (r == -EALREADY || r == -EAGAIN || r == -ESRCH || t->text.n == 0)
 		return false;
-	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
-	if (r == -EAGAIN || generation_now(t, &p->key, p->generation) != generation) {
-		p->stale = true;
-		return false;
-	}
-	if (r != 0 && t->text.n == 0)
-		return false;
+	if (like && like->generation != generation)
+		like = NULL;
 	o.process =
 		(struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
 	o.maps = buf_str(&t->text);
-	set = mapset_parse(o.maps, t->files, open_mapped, &o);
+	set = mapset_parse(o.maps, t->files, open_mapped, &o, like);
 	closep(&o.jit);
 	if (!set)
 		return false;
@@ -335,7 +357,8 @@ static bool read_maps(struct processes *t, struct process *p)
 		return false;
 	}
 	set->generation = generation;
-	set->exe = read_exe(dir, &set->arena);
+	set->exe = like && like->exe.n ? arena_str(&set->arena, like->exe)
+				       : read_exe(dir, &set->arena);
 	take_set(t, p, set);
 	return true;
 }
@@ -398,7 +421,14 @@ static void inherit_all(struct processes *t, struct process *p)
 
 void process_map(struct processes *t, struct process *p)
 {
-	read_maps(t, p);
+	read_maps(t, p, NULL);
+	inherit_all(t, p);
+}
+
+void process_look(struct processes *t, struct process *p)
+{
+	p->stale = true;
+	read_maps(t, p, p->maps);
 	inherit_all(t, p);
 }
 
@@ -419,7 +449,7 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 		return;
 	set->generation = mapped->generation;
 	p->stale = true;
-	if (!set->whole && read_maps(t, p) && p->maps->generation == mapped->generation) {
+	if (!set->whole && read_maps(t, p, NULL) && p->maps->generation == mapped->generation) {
 		mapset_free(set);
 	} else {
 		take_set(t, p, set);
@@ -430,8 +460,7 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 	inherit_all(t, p);
 }
 
-/* Whether a process of this pid runs; if it is another by now, the next report tells. */
-static bool is_there(const struct processes *t, const struct process *p)
+bool process_is_there(const struct processes *t, const struct process *p)
 {
 	char name[16];
 
@@ -461,7 +490,8 @@ void processes_age(struct processes *t, uint32_t keep,
 
 		check(p->position == i);
 		p->idle_intervals++;
-		if (p->idle_intervals > keep || (p->idle_intervals > 1 && !is_there(t, p))) {
+		if (p->idle_intervals > keep ||
+		    (p->idle_intervals > 1 && !process_is_there(t, p))) {
 			gone(context, p);
 			remove_process(t, p);
 			continue;

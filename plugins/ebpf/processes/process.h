@@ -79,6 +79,15 @@ void process_identify(struct processes *t, struct process *p);
  * mapping. */
 void process_map(struct processes *t, struct process *p);
 
+/* The same for a process that has begun a moment ago, and was mapped then: a file that is where it
+ * was is taken for the same one, without a look, and so is a text that says the same. Later that
+ * does not hold: a library that is built anew and loaded again may have its number and its place.
+ * Costs one read of maps, and an open per new mapping. */
+void process_look(struct processes *t, struct process *p);
+
+/* Whether a process of its pid is there; if it is another by now, the next report tells. */
+bool process_is_there(const struct processes *t, const struct process *p);
+
 /* Its newest mappings of that generation, until the interval ends; NULL: unknown. */
 const struct mapset *process_maps(const struct process *p, uint64_t generation);
 

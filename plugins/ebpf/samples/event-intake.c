@@ -308,8 +308,7 @@ static bool remap(struct intake *n, struct process *p, struct intake_launch *l)
 {
 	const struct mapset *before = p->maps;
 
-	p->stale = true;
-	process_map(n->processes, p);
+	process_look(n->processes, p);
 	/* What could not be read now is not the same. */
 	l->n_same = !p->stale && p->maps == before ? l->n_same + 1 : 0;
 	return unwinder_look(n->unwinder, p);
@@ -333,6 +332,8 @@ static bool look_at_launches(struct intake *n, int64_t now_ns)
 		if (l->at_ns > now_ns)
 			continue;
 		p = processes_find(n->processes, &l->key);
+		if (p && !process_is_there(n->processes, p))
+			p = NULL;
 		if (p)
 			known &= remap(n, p, l);
 		l->after_ns *= 2;

@@ -364,6 +364,27 @@ TEST(looks_end_when_readings_agree)
 	close_waiting_room(&w);
 }
 
+/* Of a process that is gone there is nothing more to see. */
+TEST(looks_end_with_their_process)
+{
+	struct intake_launch launch = {.after_ns = INTAKE_LOOK_NS};
+	struct waiting_room w;
+	struct intake *n = &w.r.intake;
+	struct live_child child;
+
+	open_waiting_room(&w);
+	child = live_child(w.r.live);
+	expect(processes_note(&w.r.live->t, &child.record));
+	launch.key = child.record.key;
+	expect(vec_push(&n->launches, launch));
+	intake_look(n, intake_due(n));
+	expect_eq(n->launches.n, 1);
+	live_end(&child);
+	intake_look(n, intake_due(n));
+	expect_eq(n->launches.n, 0);
+	close_waiting_room(&w);
+}
+
 /* Gives it that runtime. */
 static void add_early_runtime(struct waiting_room *w, struct slow_kernel *k)
 {

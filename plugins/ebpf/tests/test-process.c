@@ -243,3 +243,31 @@ TEST(one_speaks_for_all_of_a_generation)
 	live_expect_own(child);
 	live_free(w);
 }
+
+/* A look at a process that has just begun opens what is new, and nothing where nothing is; what is
+ * asked for later is opened again. */
+TEST(looks_open_only_what_is_new)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self);
+	const struct mapset *first;
+	void *page;
+
+	process_look(&w->t, self);
+	live_expect_own(self);
+	first = self->maps;
+	w->unreadable = true;
+	process_look(&w->t, self);
+	expect(self->maps == first && !self->stale);
+	page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	expect(page != MAP_FAILED);
+	process_look(&w->t, self);
+	live_expect_own(self);
+	expect(self->maps != first && mapset_find(self->maps, (uint64_t)(uintptr_t)page));
+	expect(self->maps->exe.n > 0);
+	expect_eq(munmap(page, 4096), 0);
+	self->stale = true;
+	process_map(&w->t, self);
+	expect(!self->maps->whole);
+	live_free(w);
+}
