@@ -15,10 +15,12 @@ import shutil
 import signal
 import sys
 import tempfile
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "scenario"))
 from machine import Machine, call
+from ports import free_port
 from running import ask
 from tap import WORKLOAD, Background, Skip, case, folded, main, need_root, read, share, until, write
 
@@ -224,6 +226,56 @@ def reload_is_checked():
     path.write_text(WRITER, encoding="utf-8")
     machine.run("systemctl", "restart", "andiron")
     running(machine)
+
+
+@case
+def gateway_passes_on():
+    """The gateway's service has no capability, and takes profiles, which wait for the server. A
+    file of root's alone it may not read, and says so; a secret that systemd hands it it reads."""
+    machine, unit, port = installed(), "andiron-gateway", free_port()
+    path, secret = (
+        pathlib.Path(f"{machine.root}/etc/andiron/{n}") for n in ("gateway.alloy", "key")
+    )
+    assert machine.ask("systemctl", "is-active", unit) == "inactive"
+    example = read(f"{machine.root}/usr/share/doc/andiron/examples/gateway-pyroscope.alloy")
+    for old, new in (
+        ("0.0.0.0", "127.0.0.1"),
+        ("= 4041", f"= {port}"),
+        ("pyroscope:4040", "127.0.0.1:9"),
+    ):
+        assert old in example, old
+        example = example.replace(old, new)
+    path.write_text(re.sub(r"// (bearer_token_file = )", r"\1", example), encoding="utf-8")
+    for one in (path, secret):
+        one.touch()
+        one.chmod(0o600)
+    secret.write_text("secret", encoding="utf-8")
+    machine.refused("systemctl", "start", unit)
+    assert "Permission denied" in machine.ask("journalctl", "-u", unit, "-o", "cat")
+    path.chmod(0o644)
+    dropin = f"/run/systemd/system/{unit}.service.d"
+    machine.run("mkdir", dropin)
+    more = "[Service]\nLoadCredential=token:/etc/andiron/key\n"
+    machine.run("sh", "-c", f"printf '{more}' >{dropin}/key.conf; systemctl daemon-reload")
+    machine.run("systemctl", "restart", unit)
+    machine.run("systemctl", "reload", unit)
+    pid = machine.ask("systemctl", "show", "--property", "MainPID", "--value", unit)
+    status = dict(
+        line.split(":\t", 1) for line in machine.run("cat", f"/proc/{pid}/status").splitlines()
+    )
+    assert not any(int(status[kind], 16) for kind in ("CapEff", "CapPrm", "CapBnd")), status
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), status
+    # The machine has this one's network.
+    pushed = urllib.request.Request(f"http://127.0.0.1:{port}/ingest?name=shop&format=folded")
+    assert urllib.request.urlopen(pushed, b"main;work 7\n").status == 200
+    socket = f"/proc/{machine.first}/root/run/{unit}/status"
+    waits = "connection refused by 127.0.0.1:9"  # and not: there is no token
+    until(lambda: waits in ask(socket, "/health")[1], "that it has tried to send")
+    assert machine.run("ls", f"/var/lib/private/{unit}/pyroscope"), "nothing waits for the server"
+    machine.run("systemctl", "stop", unit)
+    machine.run("sh", "-c", f"rm -r {dropin}; systemctl daemon-reload")
+    secret.unlink()
+    path.write_text(example, encoding="utf-8")
 
 
 @case
