@@ -50,7 +50,7 @@ def a_jvm_profiles_itself():
         *[*java.command, "-Xmx64m", "-Xcheck:jni", "-cp", folder, "Embedded"],
         *[library, write("e.alloy", CONFIG)],
     )
-    print(f"# {java}: {ran.out} {ran.err}")
+    print(f"# {java}:", *f"{ran.out}{ran.err}".split("\n"), sep="\n# ")
     ran.expect(0)
     rounds = re.findall(r"samples (\d+), the process is what it was", ran.out)
     assert len(rounds) == 3 and ran.out.endswith("ended\n"), ran.out
