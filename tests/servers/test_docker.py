@@ -271,6 +271,35 @@ def states(journal):
     return [t.get("__meta_dockerswarm_task_state") for t in journal.targets()]
 
 
+@case
+def processes_are_found_by_their_task():
+    """A process in a container of a service is the target's that its task became."""
+    need_root()
+    with Engine() as engine:
+        engine.begin_swarm()
+        engine.serve("busy", 1, command=("/waits", "0"))
+        config = swarm(engine, "tasks", "  tasks_without_network = true") + """
+pyroscope.ebpf "all" {
+  targets          = discovery.dockerswarm.tasks.targets
+  forward_to       = [profile.file.all.receiver]
+  collect_interval = "1s"
+}
+profile.file "all" {
+  paths = ["busy.folded"]
+}
+"""
+        with Agent(write("tasks.alloy", config)) as agent:
+            agent.until(
+                lambda: [
+                    found
+                    for target, found, _ in agent.targets("pyroscope.ebpf.all")
+                    if target.get("__meta_dockerswarm_service_name") == "busy"
+                    and found == {"waits"}
+                ],
+                "the process of the task",
+            )
+
+
 class Recording(socketserver.ThreadingUnixStreamServer):
     """An engine that says what a real one said of one container, of a thousand."""
 
