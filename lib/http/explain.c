@@ -51,7 +51,7 @@ static int explain_own(const struct transfer *t, char *out, size_t n)
 {
 	char time[32];
 
-	if (t->refusal) {
+	if (t->refusal && *t->refusal) {
 		snprintf(out, n, "%s", t->refusal);
 		return t->failure;
 	}

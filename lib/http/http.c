@@ -2,9 +2,9 @@
 /* The client in this process: one curl multi handle driven through its socket interface.
  *
  * Invariants: a transfer is in the list exactly while its handle is in the multi handle, or held.
- * `done` is called only from `reap`, when curl is not on the stack; so it may send and cancel. A
- * transfer that is cancelled inside curl, by a `data` callback, is marked, and reaped when curl has
- * returned.
+ * `done` is called only from `reap` (through `release` where it was held), when curl is not on the
+ * stack; so it may send and cancel. A transfer that is cancelled inside curl, by a `data` callback,
+ * is marked, and reaped when curl has returned.
  *
  * Looking at each transfer after each event would cost the square of their number. So this is done
  * only while some need it (`attended`): those that may stall, report that they have left, or were
@@ -42,6 +42,7 @@ struct token {
 	unsigned char identity[SHA256_BYTES];
 	struct str peer;
 	struct buf header; /* empty: there is none yet */
+	uint64_t number; /* counts those that were fetched */
 	int64_t until_ns;
 	bool asked;
 	struct transfer *other;
@@ -127,7 +128,8 @@ static void attend(struct local *client, struct transfer *t)
 static void finish(struct local *client, struct transfer *t, CURLcode code)
 {
 	detach(client, t);
-	if (t->token && !t->held && transfer_status(t) == 401)
+	t->token_refused = t->token && !t->held && transfer_unauthenticated(t);
+	if (t->token_refused && t->token_number == t->token->number)
 		t->token->until_ns = 0;
 	if (!t->cancelled)
 		transfer_finish(t, code);
@@ -225,27 +227,37 @@ static void enlist(struct local *client, struct transfer *t)
 		attend(client, t);
 }
 
-static struct transfer *first_held(const struct local *client, const struct token *token)
+/* Up to the id. */
+static struct transfer *first_held(const struct local *client, const struct token *token,
+				   uint64_t newest)
 {
 	struct transfer *t = client->transfers;
 
-	while (t && !(t->held && t->token == token))
+	while (t && !(t->held && t->token == token && t->id <= newest))
 		t = t->next;
 	return t;
 }
 
-/* Those that wait for the token go on, or end for the reason. */
+static int give_token(struct transfer *t, const struct token *token, struct error *err)
+{
+	t->token_number = token->number;
+	return transfer_authorize(t, buf_str(&token->header), err);
+}
+
+/* Those that wait for the token go on, or end for the reason. What their `done` sends waits for
+ * another, and this one may be forgotten then. */
 static void release(struct local *client, const struct token *token, int code, const char *why)
 {
+	uint64_t newest = client->last_id;
 	struct error err = ERROR_NULL;
 	struct transfer *t;
 
-	while ((t = first_held(client, token))) {
+	while ((t = first_held(client, token, newest))) {
 		int r = code;
 
 		t->held = false;
 		if (r == 0)
-			r = transfer_authorize(t, buf_str(&token->header), &err);
+			r = give_token(t, token, &err);
 		if (r == 0)
 			r = begin(client, t, &err);
 		if (r == 0)
@@ -273,6 +285,7 @@ static void on_token(void *context, const struct http_response *answer)
 	transfer_free(other);
 	token->asked = false;
 	r = oauth2_answer(answer, token->peer, &token->header, &serves_ns, &err);
+	token->number++;
 	token->until_ns = r ? 0 : serves_ns == INT64_MAX ? INT64_MAX : now + serves_ns;
 	release(client, token, r, err.text);
 }
@@ -384,7 +397,7 @@ static int authorize(struct local *client, struct transfer *t, const struct http
 		return -ENOMEM;
 	t->token = token;
 	if (!token->asked && token->until_ns > clock_mono())
-		return transfer_authorize(t, buf_str(&token->header), err);
+		return give_token(t, token, err);
 	t->held = true;
 	return token->asked ? 0 : ask(client, token, o, err);
 }

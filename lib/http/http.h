@@ -56,7 +56,10 @@ struct http_config {
 };
 
 /* A token by OAuth2's client credentials grant: fetched before the first request that needs it, and
- * kept by the client until it expires or a server answers 401 to it. Requests wait meanwhile. */
+ * kept by the client until it expires or a server refuses it (401; grpc-status 16). Requests wait
+ * meanwhile, of which timeout_ms knows nothing: HTTP_TOKEN_MS at most. */
+#define HTTP_TOKEN_MS 20000
+
 struct http_oauth2 {
 	struct http_config server; /* how token_url is reached; no authentication, no headers */
 	struct str token_url, client_id, client_secret, client_secret_file;
@@ -75,6 +78,7 @@ struct http_response {
 	int result;
 	int status;
 	bool sent;
+	bool token_refused; /* by the answer, of oauth2: the next request has another */
 	const char *error;
 	struct str body;
 	struct str content_type;

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #define ANSWER_BYTES (64u << 10)
-#define ASK_MS       10000
+#define ASK_MS       (HTTP_TOKEN_MS / 2) /* in one style and in the other */
 #define EARLY_NS     (10 * NS_PER_SEC) /* a token that is about to expire serves no more */
 
 /* --- Asking --- */
@@ -40,6 +40,10 @@ void oauth2_identity(const struct http_oauth2 *o, unsigned char ret[SHA256_BYTES
 	sha256_init(&digest);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		add(&digest, texts[i]);
+	for (size_t i = 0; i < c->n_proxy_headers; i++) {
+		add(&digest, c->proxy_headers[i].name);
+		add(&digest, c->proxy_headers[i].value);
+	}
 	sha256_add(&digest, &c->insecure_skip_verify, sizeof(c->insecure_skip_verify));
 	sha256_add(&digest, &c->proxy_from_environment, sizeof(c->proxy_from_environment));
 	sha256_finish(&digest, ret);
@@ -103,14 +107,26 @@ void oauth2_question_fini(struct oauth2_question *q)
 
 /* --- The answer --- */
 
-bool oauth2_refuses_style(const struct http_response *answer)
-{
-	return answer->status == 400 || answer->status == 401;
-}
-
 static const char *word(const json_t *root, const char *name)
 {
 	return json_string_value(json_object_get(root, name));
+}
+
+/* Whoever does not know the client may not have seen its secret. Of another fault the first answer
+ * tells. */
+bool oauth2_refuses_style(const struct http_response *answer)
+{
+	json_t *root;
+	struct str fault;
+	bool refuses;
+
+	if (answer->status != 400)
+		return answer->status == 401;
+	root = json_loadb(answer->body.p ? answer->body.p : "", answer->body.n, 0, NULL);
+	fault = str_of(word(root, "error"));
+	refuses = !fault.n || str_is(fault, "invalid_client") || str_is(fault, "invalid_request");
+	json_decref(root);
+	return refuses;
 }
 
 /* What a server says of itself, in one line. */

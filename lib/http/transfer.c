@@ -418,6 +418,12 @@ bool transfer_was_sent(const struct transfer *t)
 	       (headers > 0 && uploaded >= (curl_off_t)t->request_bytes);
 }
 
+bool transfer_unauthenticated(const struct transfer *t)
+{
+	return transfer_status(t) == 401 ||
+	       (t->http2 && str_is(find_header(t->easy, "grpc-status"), "16"));
+}
+
 void transfer_tell_left(struct transfer *t)
 {
 	if (!t->left || !transfer_was_sent(t))
@@ -436,6 +442,7 @@ void transfer_finish(struct transfer *t, CURLcode code)
 	response.elapsed_ns = clock_mono() - t->started_ns;
 	check(!t->cancelled);
 	response.sent = transfer_was_sent(t);
+	response.token_refused = t->token_refused;
 	if (code == CURLE_OK) {
 		curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
 		response.status = transfer_status(t);

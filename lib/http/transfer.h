@@ -17,6 +17,8 @@ struct token;
 struct transfer {
 	struct transfer *next, **link; /* in the client's list */
 	struct token *token;           /* http.c: of OAuth2, that it has or waits for; or NULL */
+	uint64_t token_number;         /* which of those that were fetched */
+	bool token_refused;
 	bool held;                     /* it waits for one: it is not with libcurl */
 	const char *refusal;           /* why it got none; `failure` says it, too */
 	uint64_t id;
@@ -64,6 +66,9 @@ int transfer_authorize(struct transfer *t, struct str value, struct error *err);
 
 /* Of the answer so far; 0: none. */
 int transfer_status(const struct transfer *t);
+
+/* Whether the answer says that nobody is known by what the request has. */
+bool transfer_unauthenticated(const struct transfer *t);
 
 /* Whether the last byte of the request has left. An answer proves it. */
 bool transfer_was_sent(const struct transfer *t);

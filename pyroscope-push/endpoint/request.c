@@ -209,8 +209,8 @@ static void act(struct request *q, const struct http_response *response, const s
 			q->entries.head->unanswered = false;
 		isolate(q, "refused", a->text);
 		break;
-	case ANSWER_REFUSED: /* until somebody corrects the endpoint */
-		if (q->endpoint->config->spool_directory)
+	case ANSWER_REFUSED: /* until somebody corrects the endpoint, or there is another token */
+		if (q->endpoint->config->spool_directory || response->token_refused)
 			retry(q, after_ns, a->text);
 		else
 			drop_request(q, "refused", a->text);

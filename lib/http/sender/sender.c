@@ -241,6 +241,12 @@ static int refuse(const struct sender *a, const struct http_config *config, stru
 			 a->why);
 }
 
+/* An answer may take no longer. */
+static int64_t longest_ms(const struct http_config *config, const struct http_request *request)
+{
+	return request->timeout_ms + HTTP_SENDER_WAIT_MS + (config->oauth2 ? HTTP_TOKEN_MS : 0);
+}
+
 static int sender_send(struct http_client *base, const struct http_config *config,
 		       const struct http_request *request, uint64_t *ret_id, struct error *err)
 {
@@ -274,10 +280,9 @@ static int sender_send(struct http_client *base, const struct http_config *confi
 	}
 	w->last_packet = a->broken ? UINT64_MAX : a->channel.n_put;
 	w->begun_ns = clock_mono();
-	w->deadline_ns = request->timeout_ms
-				 ? w->begun_ns +
-					   (request->timeout_ms + HTTP_SENDER_WAIT_MS) * NS_PER_MSEC
-				 : INT64_MAX;
+	w->deadline_ns = INT64_MAX;
+	if (request->timeout_ms)
+		w->deadline_ns = w->begun_ns + longest_ms(config, request) * NS_PER_MSEC;
 	w->next = a->requests;
 	w->link = &a->requests;
 	if (w->next)

@@ -169,6 +169,7 @@ void wire_put_answer(struct buf *b, const struct http_response *a)
 	put(b, (uint64_t)a->result);
 	put(b, (uint64_t)a->status);
 	put(b, a->sent);
+	put(b, a->token_refused);
 	put(b, (uint64_t)a->retry_after_ms);
 	put(b, (uint64_t)a->elapsed_ns);
 	put_line(b, str_first(str_of(a->error ? a->error : ""), WIRE_MAX_ERROR - 1));
@@ -380,6 +381,7 @@ int wire_get_answer(struct str message, struct http_response *ret, char text[WIR
 
 	a.status = (int)get_below(&r, 1000);
 	a.sent = get_below(&r, 2);
+	a.token_refused = get_below(&r, 2);
 	a.retry_after_ms = (int64_t)get(&r);
 	a.elapsed_ns = (int64_t)get_below(&r, INT64_MAX);
 	error = get_line(&r);

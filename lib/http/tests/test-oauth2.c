@@ -11,7 +11,8 @@
 
 struct place {
 	const char *wants;  /* what a request for a token must hold; NULL: anything */
-	const char *gives;  /* the answer to it: status and body */
+	const char *gives;  /* the answer to it: the body, of status 200 */
+	const char *faults; /* in its place, of status 400 */
 	bool refuses_first; /* the first token is none at the server */
 	atomic_int asked, served;
 	char seen[512]; /* what the last request for a token was authorized by */
@@ -61,6 +62,10 @@ static void serve_place(int fd, void *context)
 	if (p->wants && !strstr(request, p->wants)) {
 		answer(fd, "401 Unauthorized",
 		       "{\"error\":\"invalid_client\",\"error_description\":\"who\\nare you?\"}");
+		return;
+	}
+	if (p->faults) {
+		answer(fd, "400 Bad Request", p->faults);
 		return;
 	}
 	snprintf(body, sizeof(body), p->gives ? "%s" : "{\"access_token\":\"t%s%d\"}",
@@ -178,6 +183,55 @@ TEST(a_refusal_is_told)
 		exchange_fini(&t.x);
 	}
 }
+
+/* A fault that is no matter of style is told at once. */
+TEST(a_wrong_scope_is_asked_for_once)
+{
+	static struct trial t;
+
+	t.place.faults = "{\"error\":\"invalid_scope\"}";
+	begin(&t);
+	exchange_run(&t.x);
+	expect(strstr(t.x.outcome.error, "(status 400, invalid_scope)"));
+	expect_eq(t.place.asked, 1);
+	exchange_fini(&t.x);
+}
+
+#ifndef SENDER
+static int again;
+static bool all_done;
+
+/* Sends the same once more. */
+static void send_again(void *context, const struct http_response *r)
+{
+	struct trial *t = context;
+	struct error err = ERROR_NULL;
+
+	expect(r->result < 0 && strstr(r->error, "gives no token"));
+	if (again-- > 0)
+		expect_eq(http_send(t->x.loop.client, &t->x.config, &t->x.request, &t->x.id, &err),
+			  0);
+	else
+		all_done = true;
+}
+
+/* What is sent because there was no token asks for one. */
+TEST(who_sends_again_asks_again)
+{
+	static struct trial t;
+	struct error err = ERROR_NULL;
+
+	t.place.wants = "nobody says this";
+	begin(&t);
+	again = 3;
+	t.x.request.done = send_again;
+	t.x.request.context = &t;
+	expect_eq(http_send(t.x.loop.client, &t.x.config, &t.x.request, &t.x.id, &err), 0);
+	expect(test_loop_until(&t.x.loop, &all_done, 60000));
+	expect_eq(t.place.asked, 8); /* each in both styles */
+	exchange_fini(&t.x);
+}
+#endif
 
 /* One that a server no longer takes, or that is about to expire, is asked for again. */
 TEST(a_token_that_serves_no_more_is_replaced)
