@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define PIECE 512u /* relocations that are read at once */
+#define PIECE           512u       /* relocations that are read at once */
+#define MAX_RELOCATIONS (1u << 22) /* a file that is made to take long may have any number */
 
 static bool holds(const Elf64_Shdr *s, uint64_t address)
 {
@@ -56,7 +57,7 @@ static int target_symbol(const struct elf_file *f, const char *section, uint64_t
 	Elf64_Rela relas[PIECE];
 	uint64_t n = s && s->sh_type == SHT_RELA ? s->sh_size / sizeof(relas[0]) : 0;
 
-	if (s && !elf_file_holds(f, s->sh_offset, s->sh_size))
+	if (n > MAX_RELOCATIONS || (s && !elf_file_holds(f, s->sh_offset, s->sh_size)))
 		return -ENOENT;
 	for (uint64_t at = 0; at < n; at += PIECE) {
 		uint64_t m = n - at < PIECE ? n - at : PIECE;
