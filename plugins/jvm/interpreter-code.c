@@ -13,7 +13,8 @@
 
 #define CODE_BYTES (4u << 20)
 #define CODELETS   2000
-#define EXIT_BYTES 64 /* from the pop to the jump */
+#define EXIT_BYTES 64   /* from the pop to the jump */
+#define MOST_LEFT  4096 /* behind the last of it, once the rest is given back */
 
 struct code {
 	uint8_t *bytes; /* with EXIT_BYTES of zeros behind */
@@ -119,6 +120,18 @@ static int codelets_read(struct target_memory *memory, const struct vm_structs *
 		at += size;
 	}
 	return -EAGAIN;
+}
+
+bool interpreter_code_grows(struct target_memory *memory, const struct vm_structs *vm)
+{
+	uint64_t queue = target_memory_word(memory, vm->values[VM_INTERPRETER]);
+	uint32_t limit, end;
+
+	if (vm->values[VM_QUEUE_END] == VM_ABSENT)
+		return false;
+	limit = target_memory_word32(memory, queue + vm->values[VM_QUEUE_LIMIT]);
+	end = target_memory_word32(memory, queue + vm->values[VM_QUEUE_END]);
+	return limit - end >= MOST_LEFT;
 }
 
 int interpreter_code_read(struct target_memory *memory, const struct vm_structs *vm,

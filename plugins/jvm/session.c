@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "jvm/interpreter-code.h"
 #include "jvm/jvm-layout.h"
 #include "jvm/line-table.h"
 #include "jvm/reports.h"
@@ -34,6 +35,7 @@
 
 /* From its first claim on a JVM may be starting, or its memory not to be had for the moment. */
 #define STARTING_NS 30000000000ull
+#define GROWING_NS  500000000ull  /* its interpreter is as large as it will be */
 #define ODD_NS      5000000000ull /* its tables are not as they should be: they begin empty */
 
 struct library {
@@ -243,6 +245,14 @@ static void unknown_claim(struct process *p, const struct andiron_runtime_mappin
 				0, mappings[i].start, mappings[i].limit};
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* s->record is what the process's JVM says of itself. -EAGAIN: it is starting; -EPROTO: its tables
  * are not as they should be. */
 static int process_read(struct session *s, struct process *p, struct target_memory *memory,
@@ -269,6 +279,9 @@ static int process_read(struct session *s, struct process *p, struct target_memo
 	}
 #if defined(__x86_64__)
 	error = layout_code(memory, &vm, &s->record);
+	if (error == 0 && now_ns() - p->first_ns < GROWING_NS &&
+	    interpreter_code_grows(memory, &vm))
+		error = -EAGAIN;
 	snprintf(p->text, sizeof(p->text), "HotSpot%s", release);
 	s->record.known = error == 0;
 #else
@@ -276,14 +289,6 @@ static int process_read(struct session *s, struct process *p, struct target_memo
 		 release);
 #endif
 	return error;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Sets s->record and p->text. -EAGAIN: it may be there later. */
@@ -331,8 +336,7 @@ static int process_set_up(struct session *s, struct process *p, struct library *
 	if (error == -ESRCH || error == -ENOENT || error == -ECANCELED)
 		return error; /* the process is gone, or the session */
 	if (now - p->first_ns < patience_ns(error)) {
-		if (error == -EPROTO)
-			p->text[0] = '\0'; /* not to be said yet */
+		p->text[0] = '\0'; /* not to be said before there is a claim */
 		return -EAGAIN;
 	}
 	if (error != 0 && p->text[0] == '\0')

@@ -30,6 +30,7 @@ extern const char *const vm_symbols[];
 	X(INTERPRETER, "AbstractInterpreter", "_code")                                             \
 	X(QUEUE_BUFFER, "StubQueue", "_stub_buffer")                                               \
 	X(QUEUE_LIMIT, "StubQueue", "_buffer_limit")                                               \
+	X(QUEUE_END, "StubQueue", "_queue_end")                                                    \
 	X(QUEUE_STUBS, "StubQueue", "_number_of_stubs")                                            \
 	X(CODELET_SIZE, "InterpreterCodelet", "_size")                                             \
 	X(CODELET_TEXT, "InterpreterCodelet", "_description")                                      \
