@@ -295,30 +295,30 @@ static struct str read_exe(int dir, struct arena *arena)
 }
 
 /* Reads the text of its executable mappings, and of which generation they are: an exec changes that
- * and all mappings. As reported, if it is so behind the text; else as it was before and behind it.
- * The directory is open by now, so that all is of one process. 0; -EALREADY: the same as of `like`
- * (or NULL), so it is the same program; -EAGAIN: not now; -ESRCH: it is gone; or what procmap_read
- * says. */
+ * and all mappings. Before the text, what was reported is believed where `like` is of that; else it
+ * is asked for. The directory is open by now, so that all is of one process. 0; -EALREADY: the same
+ * as of `like` (or NULL), so it is the same program; -EAGAIN: not now; -ESRCH: it is gone; or what
+ * procmap_read says. */
 static int read_text(struct processes *t, struct process *p, int dir, const struct mapset *like,
 		     uint64_t *ret_generation)
 {
-	uint64_t before = p->generation, now;
+	bool known = like && like->generation == p->generation;
+	uint64_t before = known ? p->generation : generation_now(t, &p->key, p->generation);
 	int r;
 
-	for (int i = 0;; i++) {
-		buf_clear(&t->text);
-		r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
-		if (r == 0 && like && like->whole && like->text == hash_str(buf_str(&t->text)))
-			return -EALREADY;
-		now = generation_now(t, &p->key, p->generation);
-		if (r == -EAGAIN || now == before || now == 0 || i == 1)
-			break;
-		before = now;
-	}
-	*ret_generation = now;
-	if (now == 0)
+	*ret_generation = before;
+	if (before == 0)
 		return -ESRCH;
-	return now == before ? r : -EAGAIN;
+	buf_clear(&t->text);
+	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
+	/* A map that a compiler writes beside its code is no mapping, and changes no text. */
+	if (r == 0 && known && like->whole && !p->lacks_jit_source &&
+	    like->text == hash_str(buf_str(&t->text)))
+		return -EALREADY;
+	*ret_generation = generation_now(t, &p->key, p->generation);
+	if (*ret_generation == 0)
+		return -ESRCH;
+	return *ret_generation == before ? r : -EAGAIN;
 }
 
 /* False if they were not read now. `like`: what it had mapped a moment ago, of which only the news

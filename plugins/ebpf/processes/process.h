@@ -42,7 +42,7 @@ struct process {
 	struct process_runtimes runtimes;
 	struct mapset *maps;
 	const struct mapset *stored; /* those that the unwind store has */
-	uint64_t tried;              /* the event intake's own, 0 at first */
+	uint64_t tried, looked;      /* the event intake's own, 0 at first */
 	uint64_t generation;         /* unwind_generation, as of the last report */
 };
 

@@ -276,20 +276,22 @@ static bool is_launch(const struct intake *n, const struct sampler_process_key *
 }
 
 /* The first process of a program is not expected: a sample reports it, maybe before its runtime has
- * mapped or set up what a claim needs. So a young one is looked at as if an exec had told. Not one
- * that was forked: it has what its parent has, and a server may fork hundreds. */
+ * mapped or set up what a claim needs. So a young one is looked at as if an exec had told, once.
+ * Not one that has what its parent has, or another whose mappings are known: a server may fork
+ * hundreds. */
 static void note_young(struct intake *n, const struct sampler_process *process)
 {
-	const struct process *p = processes_find(n->processes, &process->key);
+	struct process *p = processes_find(n->processes, &process->key);
 	const struct process *parent = processes_find(n->processes, &process->parent);
 	struct sampler_process launched = *process;
 
-	if (!p || !p->maps || p->runtimes.asked == 0 ||
+	if (!p || !p->speaks || p->runtimes.asked == 0 || p->looked == p->maps->generation ||
 	    (parent && parent->maps && parent->maps->generation == p->maps->generation) ||
 	    process->flags & SAMPLER_PROCESS_LAUNCHED ||
 	    clock_boot() - (int64_t)process->key.start_ns >= INTAKE_YOUNG_NS ||
 	    is_launch(n, &process->key))
 		return;
+	p->looked = p->maps->generation;
 	launched.flags |= SAMPLER_PROCESS_LAUNCHED;
 	note_launch(n, &launched);
 }

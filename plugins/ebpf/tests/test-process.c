@@ -56,6 +56,20 @@ TEST(children_have_what_their_parent_has)
 	live_free(w);
 }
 
+/* The same where the kernel tells its mappings as one text, which is not read twice in a moment. */
+TEST(parents_are_mapped_by_a_text)
+{
+	struct live *w = live_new();
+	struct process *child = note_gone(w), *parent;
+
+	w->t.procmap.text_only = true; /* as before Linux 6.11 */
+	parent = processes_parent(&w->t, child, &w->self.key);
+	expect(parent && parent->generation == 0);
+	process_map(&w->t, parent);
+	live_expect_own(parent);
+	live_free(w);
+}
+
 /* A program has other mappings than the one that started it. */
 TEST(programs_do_not_have_what_their_parent_has)
 {
