@@ -31,7 +31,7 @@
 #define FILES      1024u /* that no process uses */
 #define GONE       256u  /* processes whose names may be asked for */
 #define IDS        256u
-#define REGIONS_NS 1000000000ull /* a process's list of mappings is read as often as that */
+#define REGIONS_NS 100000000ull  /* a process's list of mappings is read as often as that */
 #define OPEN_NS    1000000000ull /* memory that cannot be opened is tried again as often */
 #define BUDGET     400000u       /* reads (memory.h) for one sighting, … */
 #define LEARN_NS   1000000000ull /* … and how long it may take */
