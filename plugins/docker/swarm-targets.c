@@ -2,8 +2,8 @@
 /* Lists of a swarm to rows. Contract in swarm-targets.h.
  *
  * Objects that others name by their id are found through an object of jansson's, whose hash is
- * seeded. A few bytes of an answer may mean
- * many rows (addresses × ports × labels), so both rows and steps are counted. */
+ * seeded. A few bytes of an answer may mean many rows (addresses × ports × labels), so both rows
+ * and steps are counted. */
 #include "docker/swarm-targets.h"
 
 #include "abi/target-row.h"

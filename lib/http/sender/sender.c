@@ -176,8 +176,8 @@ static bool is_needed(const struct sender *a)
 	return w;
 }
 
-/* Whether the process is to be replaced since its files were. A request that counts keeps it for a
- * while only: without a new one, others may fail for as long. */
+/* Whether the process is to be replaced since its files were. A request that is not simply made
+ * anew keeps it for a while only: until there is another, requests to other servers may fail. */
 static bool is_worn(struct sender *a)
 {
 	int64_t keep_ms = a->process.stale_ms ? a->process.stale_ms : HTTP_SENDER_STALE_MS;
