@@ -11,28 +11,14 @@
 
 #define MAX_ENTRIES 65536u
 
-/* Base64 with padding (RFC 4648); STR_NULL without memory, or for what is none. */
+/* STR_NULL without memory. Kubernetes pads. */
 static struct str decode(struct arena *arena, struct str in, bool *ret_bad)
 {
-	char *out = arena_alloc(arena, in.n / 4 * 3 + 4);
-	uint32_t bits = 0, held = 0;
-	size_t n = 0;
+	char *out = arena_alloc(arena, in.n / 4 * 3 + 2);
+	ssize_t n = out ? base64_decode(out, in, BUF_BASE64) : 0;
 
-	*ret_bad = in.n % 4 != 0;
-	for (int i = 0; i < 2 && in.n && in.p[in.n - 1] == '='; i++)
-		in.n--;
-	for (size_t i = 0; out && !*ret_bad && i < in.n; i++) {
-		const char *at = in.p[i] ? strchr(BUF_BASE64, in.p[i]) : NULL;
-
-		*ret_bad = !at;
-		held = at ? held << 6 | (uint32_t)(at - BUF_BASE64) : held;
-		bits += 6;
-		if (bits >= 8) {
-			bits -= 8;
-			out[n++] = (char)(held >> bits & 0xff);
-		}
-	}
-	return out ? (struct str){out, n} : STR_NULL;
+	*ret_bad = n < 0 || in.n % 4;
+	return out ? (struct str){out, (size_t)n} : STR_NULL;
 }
 
 static int by_key(const void *a, const void *b)

@@ -58,42 +58,15 @@ static int file_name(struct load *l, yaml_node_t *map, const char *name, struct 
 	return s.n ? resolve(l, s, ret) : 0;
 }
 
-static int sextet(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* Base64 with padding, white space ignored (RFC 4648). */
 static int decode(struct load *l, const char *name, struct str in, struct str *ret)
 {
-	char *out = arena_alloc(l->arena, in.n / 4 * 3 + 4);
-	uint32_t bits = 0, held = 0;
-	size_t n = 0;
+	char *out = arena_alloc(l->arena, in.n / 4 * 3 + 2);
+	ssize_t n = out ? base64_decode(out, in, BUF_BASE64) : 0;
 
-	if (!out)
-		return -ENOMEM;
-	for (size_t i = 0; i < in.n; i++) {
-		int value = sextet(in.p[i]);
-
-		if (in.p[i] == '=' || in.p[i] == '\n' || in.p[i] == '\r' || in.p[i] == ' ')
-			continue;
-		if (value < 0)
-			return error_set(l->err, -EINVAL, "%s: %s is not base64", l->path, name);
-		held = held << 6 | (uint32_t)value;
-		bits += 6;
-		if (bits >= 8) {
-			bits -= 8;
-			out[n++] = (char)(held >> bits);
-		}
-	}
-	*ret = (struct str){out, n};
-	return 0;
+	if (n < 0)
+		return error_set(l->err, -EINVAL, "%s: %s is not base64", l->path, name);
+	*ret = (struct str){out, (size_t)n};
+	return out ? 0 : -ENOMEM;
 }
 
 /* What stands in the file itself wins over a path. */

@@ -132,6 +132,42 @@ void buf_base64_append(struct buf *b, struct str bytes, const char *digits)
 	}
 }
 
+static int base64_value(char c, const char *digits)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == digits[62] ? 62 : c == digits[63] ? 63 : -1;
+}
+
+ssize_t base64_decode(char *out, struct str text, const char *digits)
+{
+	uint32_t bits = 0;
+	size_t n = 0, n_digits = 0, n_pads = 0;
+
+	for (size_t i = 0; i < text.n; i++) {
+		int value = base64_value(text.p[i], digits);
+
+		if (text.p[i] == '\n' || text.p[i] == '\r')
+			continue;
+		if (text.p[i] == '=') {
+			n_pads++;
+			continue;
+		}
+		if (value < 0 || n_pads)
+			return -1;
+		bits = bits << 6 | (uint32_t)value;
+		if (n_digits++ % 4)
+			out[n++] = (char)(bits >> (6 - 2 * ((n_digits - 1) % 4)));
+	}
+	if (n_digits % 4 == 1 || n_pads > 2 || (n_pads && (n_digits + n_pads) % 4))
+		return -1;
+	return (ssize_t)n;
+}
+
 bool vec_grow(void **p, size_t *capacity, size_t need, size_t size)
 {
 	size_t grown = *capacity ? *capacity : 8;

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct buf {
 	char *p;
@@ -44,6 +45,11 @@ int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pri
 
 /* Appends the bytes in these digits, padded with "=". Failure is in b->failed. */
 void buf_base64_append(struct buf *b, struct str bytes, const char *digits);
+
+/* The bytes that a text in these digits stands for, to `out`, which has room for
+ * text.n / 4 * 3 + 2. Padding may be absent, line breaks are passed over. How many bytes; -1: the
+ * text is not base64. */
+ssize_t base64_decode(char *out, struct str text, const char *digits);
 
 /* Appends the text percent-encoded (RFC 3986): letters, digits, "-._~" and the characters of
  * `also` stay. Failure is in b->failed. */

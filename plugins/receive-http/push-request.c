@@ -2,6 +2,7 @@
 /* Push requests. Contract in push-request.h. */
 #include "receive-http/push-request.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "protobuf/wire.h"
 
@@ -102,40 +103,6 @@ static int parse_proto(struct str in, struct push_request *r, struct error *err)
 	return rc;
 }
 
-static int digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+' || c == '-')
-		return 62;
-	return c == '/' || c == '_' ? 63 : -1;
-}
-
-/* Both alphabets, with padding or without, as protobuf's JSON allows. */
-static bool base64(struct str in, char *out, size_t *ret_n)
-{
-	uint32_t bits = 0;
-	size_t n = 0;
-
-	while (in.n && in.p[in.n - 1] == '=')
-		in.n--;
-	for (size_t i = 0; i < in.n; i++) {
-		int d = digit(in.p[i]);
-
-		if (d < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)d;
-		if (i % 4)
-			out[n++] = (char)(bits >> (6 - 2 * (i % 4)));
-	}
-	*ret_n = n;
-	return in.n % 4 != 1;
-}
-
 static struct str text_of(const json_t *value)
 {
 	return (struct str){json_string_value(value), json_string_length(value)};
@@ -172,16 +139,20 @@ static int json_sample(struct push_request *r, size_t label_start, const json_t 
 {
 	struct str text = text_of(member(sample, "rawProfile", "raw_profile"));
 	char *bytes;
-	size_t n;
+	ssize_t n;
 
 	if (!text.n)
 		return damaged(err, "a sample has no rawProfile");
-	bytes = arena_alloc(&r->arena, text.n);
+	bytes = arena_alloc(&r->arena, text.n / 4 * 3 + 2);
 	if (!bytes)
 		return -ENOMEM;
-	if (!base64(text, bytes, &n))
+	/* Either alphabet, with padding or without, as protobuf's JSON allows. */
+	n = base64_decode(bytes, text, BUF_BASE64);
+	if (n < 0)
+		n = base64_decode(bytes, text, BUF_BASE64_URL);
+	if (n < 0)
 		return damaged(err, "a rawProfile is not base64");
-	return add_profile(r, label_start, (struct str){bytes, n}, err);
+	return add_profile(r, label_start, (struct str){bytes, (size_t)n}, err);
 }
 
 static int json_series(struct push_request *r, const json_t *series, struct error *err)

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -164,6 +165,34 @@ TEST(buffer_prints)
 	text = buf_take(&b);
 	expect_str(str_of(text), "x-7");
 	free(text);
+}
+
+TEST(base64_comes_back)
+{
+	static const char all[] = "\xfb\xff\0any carnal pleas";
+	static const char *const bad[] = {"a",	   "a===",  "ab=",   "ab=c",	"ab==c",
+					  "=",	   "abcd=", "abc d", "abc\x80"};
+	char out[40];
+
+	for (size_t n = 0; n < sizeof(all); n++) {
+		_cleanup_(buf_free) struct buf b = BUF_NULL;
+		struct str text;
+
+		buf_base64_append(&b, (struct str){all, n}, BUF_BASE64_URL);
+		text = buf_str(&b);
+		for (;;) { /* with padding, and without */
+			expect_eq(base64_decode(out, text, BUF_BASE64_URL), (ssize_t)n);
+			expect(!memcmp(out, all, n));
+			if (!text.n || text.p[text.n - 1] != '=')
+				break;
+			while (text.p[text.n - 1] == '=')
+				text.n--;
+		}
+	}
+	expect_eq(base64_decode(out, STR("aG\r\nk=\n"), BUF_BASE64), 2);
+	expect_eq(base64_decode(out, STR("-_+/"), BUF_BASE64), -1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		expect_eq(base64_decode(out, str_of(bad[i]), BUF_BASE64), -1);
 }
 
 /* Whatever stands in a URL's part ends neither the part nor the URL; the borders of ASCII's ranges

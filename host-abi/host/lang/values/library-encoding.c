@@ -22,26 +22,19 @@ static bool from_base64(struct lang *l, const struct expr *e, const struct andir
 			const char *alphabet, struct andiron_value *ret)
 {
 	struct buf out = library_text();
-	uint32_t bits = 0, n = 0;
+	ssize_t n = 0;
 	bool good;
 	struct str s = STR_NULL;
+	char *room;
 
 	if (!library_strings(l, e, args, 1, &s))
 		return false;
-	good = s.n % 4 == 0;
-	for (int i = 0; i < 2 && s.n && s.p[s.n - 1] == '='; i++)
-		s.n--;
-	for (size_t i = 0; good && i < s.n; i++) {
-		const char *at = s.p[i] ? strchr(alphabet, s.p[i]) : NULL;
-
-		good = at;
-		bits = at ? bits << 6 | (uint32_t)(at - alphabet) : bits;
-		n += 6;
-		if (n >= 8) {
-			n -= 8;
-			buf_putc(&out, (char)(bits >> n & 0xff));
-		}
-	}
+	room = buf_reserve(&out, s.n / 4 * 3 + 2);
+	if (room)
+		n = base64_decode(room, s, alphabet);
+	good = n >= 0 && s.n % 4 == 0;
+	if (n > 0)
+		out.n += (size_t)n;
 	if (!good || !str_utf8(buf_str(&out))) {
 		lang_error(l, library_argument(e, 0)->place, NULL, good ? "it encodes no UTF-8 text"
 								: "this is not base64");
