@@ -353,7 +353,8 @@ static void read_buffer(struct engine *e, struct engine_counts *counts)
 	}
 }
 
-void engine_collect(struct engine *e)
+/* False where the buffers could not be swapped: then what they hold is there for the next call. */
+static bool collect(struct engine *e)
 {
 	const struct andiron_batch *batch;
 	struct engine_counts counts = {0};
@@ -362,13 +363,13 @@ void engine_collect(struct engine *e)
 
 	check(!e->counts);
 	if (!e->session)
-		return;
+		return true;
 	end_ns = clock_real();
 	r = session_swap(e->session);
 	if (r < 0) {
 		engine_say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s",
 			   strerror(-r));
-		return;
+		return false;
 	}
 	process_intake(e);
 	e->buffer = (uint32_t)r;
@@ -392,15 +393,28 @@ void engine_collect(struct engine *e)
 	settle_processes(e);
 	process_intake(e);
 	e->start_ns = end_ns;
+	return true;
+}
+
+void engine_collect(struct engine *e)
+{
+	collect(e);
 }
 
 void engine_finish(struct engine *e)
 {
+	struct engine_counts lost = {0};
+
 	if (!e->session || e->finished)
 		return;
 	e->finished = true;
 	session_stop(e->session);
-	engine_collect(e);
+	if (collect(e))
+		return;
+	/* Nobody will ask again. */
+	lost.taken = lost.dropped_memory = session_taken(e->session);
+	add_counts(&e->stats.total, &lost);
+	e->out.counts(e->out.context, &lost);
 }
 
 uint64_t engine_give_up(struct engine *e)

@@ -19,6 +19,7 @@ struct harness {
 	struct engine_counts counts; /* sum of all intervals */
 	VEC(const struct andiron_batch *) batches;
 	uint64_t n_rows, n_targets;
+	uint32_t n_complaints; /* of the engine that the test waits for; others fail it */
 };
 
 /* The options that a test wants to differ in. */

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,6 +126,40 @@ TEST(counts_close_over_many_swaps)
 	       (long long)(took / NS_PER_MSEC), (unsigned long long)h.counts.rows);
 	expect_eq(h.counts.rows, harness_samples(&h, NULL, NULL));
 	expect(h.counts.rows > 500);
+	harness_fini(&h);
+}
+
+/* Where there is no address space to read the logs in, an interval waits for the next, and the last
+ * one is counted as dropped. */
+TEST(what_cannot_be_read_is_in_the_counts)
+{
+	struct rlimit no_room = {0}, former;
+	struct workload w;
+	struct harness h;
+	uint64_t taken, coming;
+
+	harness_init(&h, &(struct harness_options){.rate_hz = 97});
+	workload_start(&w, "");
+	harness_target_pid(&h, w.pid, "load");
+	harness_run_until(&h, "load", 10);
+	taken = h.counts.taken;
+	h.n_complaints = 2;
+	while (engine_coming(h.engine) < 10)
+		harness_run(&h, 50 * NS_PER_MSEC);
+	expect_eq(getrlimit(RLIMIT_AS, &former), 0);
+	no_room.rlim_max = former.rlim_max;
+	expect_eq(setrlimit(RLIMIT_AS, &no_room), 0);
+	coming = engine_coming(h.engine);
+	engine_collect(h.engine);
+	expect(engine_coming(h.engine) >= coming);
+	expect_eq(h.counts.taken, taken);
+	engine_finish(h.engine);
+	expect_eq(setrlimit(RLIMIT_AS, &former), 0);
+	workload_stop(&w);
+	expect_eq(h.n_complaints, 0);
+	expect(h.counts.dropped_memory >= coming);
+	expect_eq(h.counts.dropped_memory, engine_coming(h.engine));
+	expect_eq(h.counts.taken, taken + h.counts.dropped_memory);
 	harness_fini(&h);
 }
 

@@ -92,14 +92,14 @@ struct sampler_counters sample_logs_counters(struct sample_logs *t, uint32_t buf
 	return sum;
 }
 
-uint64_t sample_logs_taken(const struct sample_logs *t, uint32_t buffer)
+uint64_t sample_logs_taken(const struct sample_logs *t)
 {
 	uint64_t sum = 0;
 
-	check(buffer < SAMPLER_BUFFERS);
 	for (uint32_t cpu = 0; cpu < t->n_cpus; cpu++)
-		sum += __atomic_load_n(&t->cpus[cpu].counts[buffer].counters.taken,
-				       __ATOMIC_RELAXED);
+		for (uint32_t buffer = 0; buffer < SAMPLER_BUFFERS; buffer++)
+			sum += __atomic_load_n(&t->cpus[cpu].counts[buffer].counters.taken,
+					       __ATOMIC_RELAXED);
 	return sum;
 }
 

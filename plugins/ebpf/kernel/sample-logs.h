@@ -41,8 +41,8 @@ void sample_logs_close(struct sample_logs *t);
 
 /* The buffer's counters, summed over CPUs, and cleared. */
 struct sampler_counters sample_logs_counters(struct sample_logs *t, uint32_t buffer);
-/* What they say has been taken by now, while programs still count. */
-uint64_t sample_logs_taken(const struct sample_logs *t, uint32_t buffer);
+/* What those of both buffers say has been taken by now, while programs still count. */
+uint64_t sample_logs_taken(const struct sample_logs *t);
 /* Hands over the samples of the buffer's logs, and clears them. */
 void sample_logs_stacks(struct sample_logs *t, uint32_t buffer, sample_logs_record_fn fn,
 			void *context);

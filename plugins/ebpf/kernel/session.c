@@ -514,7 +514,7 @@ uint32_t session_buffer(const struct session *s)
 
 uint64_t session_taken(const struct session *s)
 {
-	return sample_logs_taken(&s->tables, session_buffer(s));
+	return sample_logs_taken(&s->tables);
 }
 
 struct sampler_counters session_counters(struct session *s, uint32_t buffer)

@@ -78,8 +78,9 @@ int session_drain(struct session *s, int64_t until);
 /* Makes the other buffer active and returns the retired one (0 or 1), quiet, all its records handed
  * over; or a negative errno. Waits for an RCU grace period. O(samples). */
 int session_swap(struct session *s);
-/* The buffer that is active, and samples that are counted in it by now. */
+/* The buffer that is active. */
 uint32_t session_buffer(const struct session *s);
+/* Samples that are counted by now and that no swap has handed over. */
 uint64_t session_taken(const struct session *s);
 /* Its counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t buffer);
