@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 struct run {
 	const char *fault;
@@ -15,7 +16,25 @@ struct run {
 	struct probe producer;
 	uint64_t wanted; /* samples that are settled, or kept, when it may stop */
 	bool stopped;
+	rlim_t descriptors; /* as they were; 0: there are enough */
+	bool without;       /* from the moment when it has died */
 };
+
+/* Takes descriptors away from this process, or gives them back. */
+static void limit_descriptors(struct run *run, bool none)
+{
+	struct rlimit limit;
+
+	if (none == (run->descriptors != 0))
+		return;
+	expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (none)
+		run->descriptors = limit.rlim_cur;
+	limit.rlim_cur = none ? 0 : run->descriptors;
+	if (!none)
+		run->descriptors = 0;
+	expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
 
 static void send_three(struct probe *p)
 {
@@ -24,11 +43,36 @@ static void send_three(struct probe *p)
 	test_take(p, 10, 0);
 }
 
+static void send_three_without_descriptors(struct probe *p)
+{
+	limit_descriptors(container_of(p, struct run, producer), true);
+	send_three(p);
+}
+
 static uint64_t dropped(struct host *host)
 {
 	const struct ledger_writer *w = test_writer_row(host, "w");
 
 	return w->dropped;
+}
+
+/* Once it has died there are none, until it could not be started. */
+static void look_without(struct run *run)
+{
+	double up = host_metric(run->host, "w", "andiron_isolate_up");
+	struct buf health = BUF_NULL;
+
+	if (!(up < 1)) /* or not to be had now */
+		return;
+	limit_descriptors(run, true);
+	expect_eq(host_health_json(run->host, &health), 0);
+	expect_eq(buf_putc(&health, 0), 0);
+	if (strstr(health.p, "Too many open files")) {
+		run->without = false;
+		limit_descriptors(run, false);
+	}
+	buf_free(&health);
+	expect_eq(test_writer_row(run->host, "w")->spooled, 0);
 }
 
 /* Once all has come to where it stays. */
@@ -40,6 +84,10 @@ static void look(void *context)
 
 	if (run->stopped || !atomic_load(&run->producer.n_start))
 		return;
+	if (run->without) {
+		look_without(run);
+		return;
+	}
 	w = test_writer_row(run->host, "w");
 	at = w->delivered + w->dropped;
 	if (run->keeps)
@@ -91,7 +139,8 @@ static struct host *run_it(struct run *run, int64_t call_ns, int expected)
 {
 	struct error err = ERROR_NULL;
 
-	run->producer.on_start = send_three;
+	if (!run->producer.on_start)
+		run->producer.on_start = send_three;
 	run->wanted = 33;
 	run->host = test_host((struct host_options){.worker = ANDIRON_COMMAND_BUILT,
 						    .isolate_call_ns = call_ns,
@@ -154,6 +203,31 @@ TEST(what_was_kept_is_given_again)
 
 	expect_eq(test_writer_row(host, "w")->delivered, 20);
 	expect_eq(test_dropped(host, "w", "w:isolate_died"), 13);
+	host_free(host);
+}
+
+/* What cannot be handed over is lost and counted, and the process is none the worse. */
+TEST(what_cannot_be_handed_over_is_dropped)
+{
+	struct run run = {.fault = "", .producer.on_start = send_three_without_descriptors};
+	struct host *host = run_it(&run, 0, 0);
+
+	limit_descriptors(&run, false);
+	expect_eq(test_dropped(host, "w", "w:no_memory"), 33);
+	expect_eq(dropped(host), 33);
+	expect(host_metric(host, "w", "andiron_isolate_starts_total") == 1);
+	host_free(host);
+}
+
+/* One that cannot be started again for a while has nothing in its store meanwhile. */
+TEST(books_close_while_none_can_be_started)
+{
+	struct run run = {.fault = "crash", .without = true};
+	struct host *host = run_it(&run, 0, 0);
+
+	expect_eq(test_writer_row(host, "w")->delivered, 20);
+	expect_eq(test_dropped(host, "w", "w:isolate_died"), 13);
+	expect_eq(test_writer_row(host, "w")->spooled, 0);
 	host_free(host);
 }
 

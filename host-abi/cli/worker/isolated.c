@@ -101,7 +101,7 @@ static void out_batch(void *self, const struct andiron_batch *batch)
 					 &(struct andiron_str){"no_memory", 9}, batch->samples);
 		return;
 	}
-	say_with(ISOLATE_SEND, 0, STR_NULL, fd);
+	say_with(ISOLATE_SEND, batch->samples, STR_NULL, fd);
 	host_services.ledger_add(*instance, ANDIRON_LEDGER_DELIVERED, NULL, batch->samples);
 }
 

@@ -180,18 +180,26 @@ static struct queue_item *take(struct instance *consumer)
 	return item;
 }
 
-/* Whether the queue is held and the item with it. */
-static bool put_in_hand(struct instance *consumer, struct queue_item *item)
+static void call_batch(struct instance *consumer, struct queue_item *item)
 {
-	bool held;
+	struct queue *q = &consumer->queue;
+	bool held, dropped;
 
 	pthread_mutex_lock(&consumer->lock);
-	held = consumer->queue.held;
-	check(!consumer->queue.in_hand);
-	if (held)
-		consumer->queue.in_hand = item;
+	check(!q->in_hand && !q->held);
+	q->within = true;
+	q->dropped = false;
 	pthread_mutex_unlock(&consumer->lock);
-	return held;
+	consumer->component->batch(consumer->self, item->batch);
+	pthread_mutex_lock(&consumer->lock);
+	q->within = false;
+	held = q->held;
+	dropped = q->dropped;
+	if (held)
+		q->in_hand = item;
+	pthread_mutex_unlock(&consumer->lock);
+	if (!held)
+		item_free(item, dropped);
 }
 
 static void hand_over(struct job *job)
@@ -207,9 +215,7 @@ static void hand_over(struct job *job)
 	samples = item->batch->samples;
 	ledger_processing(ledger, &consumer->ledger_node, samples);
 	atomic_fetch_add(&consumer->received, samples);
-	consumer->component->batch(consumer->self, item->batch);
-	if (!put_in_hand(consumer, item))
-		item_free(item, false);
+	call_batch(consumer, item);
 	ledger_processed(ledger, &consumer->ledger_node, samples);
 }
 
@@ -243,16 +249,20 @@ void queue_hold(struct instance *consumer)
 void queue_resume(struct instance *consumer, bool dropped)
 {
 	struct queue_item *item;
+	bool within;
 
 	pthread_mutex_lock(&consumer->lock);
 	check(consumer->queue.held);
 	consumer->queue.held = false;
+	consumer->queue.dropped = dropped;
+	within = consumer->queue.within;
 	item = consumer->queue.in_hand;
 	consumer->queue.in_hand = NULL;
 	pthread_mutex_unlock(&consumer->lock);
 	if (item)
 		item_free(item, dropped);
-	go_on(consumer);
+	if (!within) /* else its job goes on by itself */
+		go_on(consumer);
 }
 
 void queue_open(struct instance *consumer)

@@ -19,7 +19,9 @@ struct queue {
 	uint64_t bytes, limit;
 	bool open;      /* the consumer is live: items may be handed on */
 	bool scheduled; /* its batch job is in the strand, or it is held */
+	bool within;    /* `batch` has not returned */
 	bool held;
+	bool dropped; /* what it was resumed with within `batch` */
 	struct queue_item *in_hand; /* of a queue that is held */
 	const char *closed;         /* why nothing more is taken, NULL while it is */
 };
@@ -50,8 +52,7 @@ void queue_open(struct instance *consumer);
 void queue_close(struct instance *consumer, const char *reason);
 
 /* Within the component's `batch`: nothing more is handed to it, and the batch counts as being
- * processed, until the second says so, in the strand: `dropped` if the batch was. The second may
- * be called only after `batch` has returned. */
+ * processed, until the second says so, in the strand: `dropped` if the batch was. */
 void queue_hold(struct instance *consumer);
 void queue_resume(struct instance *consumer, bool dropped);
 

@@ -15,7 +15,7 @@
 #define AT_ONCE      64 /* messages that are read before others have their turn */
 #define WINDOW_NS    (10 * NS_PER_SEC)
 #define MAX_MESSAGES 20000 /* in it, of one process, beside what answers batches */
-#define MAX_LINES    200   /* that are logged of them */
+#define MAX_LINES    50    /* that are logged of them */
 
 /* How often this word was counted before. */
 static uint64_t known(const struct isolate_counts *c, const char *reason)
@@ -137,15 +137,33 @@ static const struct andiron_batch *given_last(const struct isolated *p)
 	return NULL;
 }
 
-static int on_send(struct isolated *p, int fd)
+static bool may_pass(const struct isolated *p, uint64_t samples)
+{
+	return samples <= p->given &&
+	       p->passed + samples + isolated_dropped(&p->counts) <= p->given;
+}
+
+static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 {
 	const struct andiron_batch *batch;
-	int r = p->forwards && fd >= 0 ? memory_batch(fd, given_last(p), &batch) : -EBADMSG;
+	int r = -EBADMSG;
 
+	if (!p->forwards || !may_pass(p, m->number))
+		return r;
+	if (m->fd_lost)
+		r = -EMFILE;
+	else if (fd >= 0)
+		r = memory_batch(fd, given_last(p), &batch);
+	if (r == -EMFILE || r == -ENOMEM) { /* nothing is wrong with it */
+		holdings_unhanded(p, r, m->number);
+		p->passed += m->number;
+		settle(p);
+		holdings_show(p);
+		return 0;
+	}
 	if (r < 0)
 		return r;
-	if (batch->samples > p->given ||
-	    p->passed + batch->samples + isolated_dropped(&p->counts) > p->given)
+	if (batch->samples != m->number)
 		r = -EBADMSG;
 	if (r == 0 && host_services.send_batch(p->instance->id, batch) < 0)
 		r = -EBADMSG;
@@ -215,7 +233,7 @@ static int handle(struct isolated *p, const struct isolate_message *m, int fd)
 	case ISOLATE_METRICS:
 		return on_metrics(p, m->text);
 	case ISOLATE_SEND:
-		return on_send(p, fd);
+		return on_send(p, m, fd);
 	case ISOLATE_FULL:
 		host_services.full(p->instance->id, m->number != 0);
 		return 0;

@@ -16,6 +16,9 @@
 #include <sys/stat.h>
 
 #define SEALS        (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
 #define MAX_COLUMNS  256
 #define MAX_SEGMENTS 4096
 #define MAX_BATCH    ((size_t)ANDIRON_BATCH_MAX_BYTES + (1u << 20)) /* with its head */
@@ -36,8 +39,12 @@ struct copied {
 
 static int memory_new(int *ret_fd)
 {
-	int fd = memfd_create("andiron-batch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = memfd_create("andiron-batch", flags | MFD_NOEXEC_SEAL);
 
+	/* Where vm.memfd_noexec is 2 there is none without; before Linux 6.3, none with. */
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("andiron-batch", flags);
 	if (fd < 0)
 		return -errno;
 	*ret_fd = fd;
@@ -65,11 +72,11 @@ int memory_of_bytes(struct str bytes, int *ret_fd)
 
 int memory_bytes(int fd, size_t most, struct buf *ret)
 {
+	int seals = fcntl(fd, F_GET_SEALS), r;
 	struct stat st;
 	char *room;
-	int r;
 
-	if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size < 0 ||
+	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size < 0 ||
 	    (uint64_t)st.st_size > most)
 		return -EBADMSG;
 	room = buf_reserve(ret, (size_t)st.st_size + 1);

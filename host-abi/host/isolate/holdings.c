@@ -8,6 +8,7 @@
 #include "host/isolate/batch-memory.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define MAX_HOLDINGS 4096
@@ -104,33 +105,60 @@ static struct holding *next(struct isolated *p)
 	return NULL;
 }
 
+void holdings_unhanded(struct isolated *p, int code, uint64_t samples)
+{
+	isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("no_memory"), samples);
+	if (!p->short_of)
+		log_printf(&p->instance->host->log, ANDIRON_LOG_WARN, p->instance->name,
+			   "%" PRIu64 " samples are lost, since they could not be passed between "
+			   "its process and the agent: %s",
+			   samples, strerror(-code));
+	p->short_of = true;
+}
+
+/* Whether nothing is wrong with the process at the other end. */
+static bool is_shortage(int code)
+{
+	return code == -ENOMEM || code == -ENOBUFS || code == -EMFILE || code == -ENFILE ||
+	       code == -ETOOMANYREFS;
+}
+
 static int give(struct isolated *p, struct holding *h)
 {
 	struct isolate_message m = {.type = ISOLATE_BATCH, .number = p->number + 1};
 	_cleanup_(closep) int fd = -1;
-	int r = memory_of_batch(h->batch, &fd);
+	int r = memory_of_batch(h->batch, &fd), sent = 0;
 
-	if (r < 0) { /* nothing is wrong with the process */
-		isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("no_memory"), h->left);
+	if (r == 0)
+		sent = isolate_put(p->socket, &m, fd, false);
+	if (r < 0 || is_shortage(sent)) {
+		holdings_unhanded(p, r < 0 ? r : sent, h->left);
 		take_off(p, (size_t)(h - p->holdings.p));
 		p->lost = true;
 		return holdings_pump(p);
 	}
+	if (sent < 0)
+		return sent;
+	p->short_of = false;
 	h->given = true;
 	p->number++;
 	p->given += h->batch->samples;
 	p->n_asked++;
 	p->in_hand = true;
 	p->due_ns = clock_mono() + p->instance->host->options.isolate_call_ns;
-	return isolate_put(p->socket, &m, fd, false);
+	return 0;
 }
 
 static int tell_drain(struct isolated *p)
 {
 	int64_t left = p->instance->deadline_ns - clock_mono();
-	struct isolate_message m = {.type = ISOLATE_DRAIN, .number = left > 0 ? (uint64_t)left : 0};
+	/* So that what it says of its end is heard before ours. */
+	int64_t margin = left / 8 < NS_PER_SEC ? left / 8 : NS_PER_SEC;
+	struct isolate_message m = {.type = ISOLATE_DRAIN};
 
 	p->told = true;
+	if (left > 0)
+		m.number = (uint64_t)(left - margin);
 	return isolate_put(p->socket, &m, -1, false);
 }
 

@@ -33,6 +33,7 @@ struct isolated {
 	struct isolate_packet *packet;
 
 	int socket, pidfd; /* -1: none runs */
+	int dying;         /* the one before, which has not ended yet; -1: it has */
 	uint64_t watch, timer;
 	bool ready;    /* it has started */
 	bool in_hand;  /* it has not come back from the last batch */
@@ -40,6 +41,7 @@ struct isolated {
 	bool told;     /* ... and it knows */
 	bool ended;    /* it has said so: it was drained */
 	bool stopping; /* there is to be none any more */
+	bool short_of; /* the last batch could not be handed over, which has been said */
 	char why[400]; /* it could not start */
 	int64_t started_ns, due_ns, next_ns, wait_ns;
 	uint64_t n_starts, n_lost;
@@ -60,7 +62,8 @@ struct isolated {
 
 /* process.c: starts one: 0, or why there is none. */
 int isolated_start(struct isolated *p);
-/* Ends it, and waits for its end; how it was is in ret_how. */
+/* Ends it; how it was is in ret_how. One that waits in the kernel and cannot be killed is waited
+ * for a second; no next one is started before it is gone. */
 void isolated_close(struct isolated *p, char *ret_how, size_t n);
 /* It is broken: kills it, drops what it loses, and sets the time of the next. */
 void isolated_fail(struct isolated *p, int code);
@@ -88,3 +91,5 @@ void holdings_clear(struct isolated *p, struct str reason);
 void holdings_show(struct isolated *p);
 uint64_t isolated_dropped(const struct isolate_counts *counts);
 void isolated_count(struct isolated *p, uint32_t entry, struct str reason, uint64_t samples);
+/* Drops samples that this process could not hand over, and says so once. */
+void holdings_unhanded(struct isolated *p, int code, uint64_t samples);

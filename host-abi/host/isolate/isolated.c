@@ -176,7 +176,7 @@ struct isolated *isolated_new(const struct andiron_component *of)
 		return NULL;
 	p->of = of;
 	p->forwards = isolated_forwards(of);
-	p->socket = p->pidfd = -1;
+	p->socket = p->pidfd = p->dying = -1;
 	p->component = (struct andiron_component){
 		.size = sizeof(p->component),
 		.flags = of->flags,
@@ -200,6 +200,8 @@ void isolated_free(struct isolated *p)
 {
 	if (!p)
 		return;
+	if (p->dying >= 0)
+		close(p->dying);
 	vec_each (&p->holdings, h)
 		h->batch->release(h->batch->owner);
 	vec_free(&p->holdings);

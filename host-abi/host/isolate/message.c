@@ -2,6 +2,8 @@
 /* Contract in message.h. */
 #include "host/isolate/message.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +16,7 @@
 
 union control {
 	struct cmsghdr head;
-	char bytes[CMSG_SPACE(sizeof(int))];
+	char bytes[CMSG_SPACE(sizeof(int))]; /* which takes two, for alignment */
 };
 
 int isolate_put(int socket, const struct isolate_message *m, int fd, bool waits)
@@ -47,17 +49,20 @@ int isolate_put(int socket, const struct isolate_message *m, int fd, bool waits)
 	return 0;
 }
 
-/* The one descriptor that may come along; there is no room for a second, which the kernel then
- * closes and says so. */
-static int received_fd(struct msghdr *h)
+/* The descriptors that came along: closed, unless it is one. How many they were. */
+static size_t take_descriptors(struct msghdr *h, int *ret_fd)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(h);
-	int fd = -1;
+	bool any = c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS;
+	size_t n = any ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
 
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	*ret_fd = -1;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(ret_fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		if (n > 1)
+			close(take_fd(*ret_fd));
+	}
+	return n;
 }
 
 int isolate_take(int socket, struct isolate_packet *packet, struct isolate_message *ret,
@@ -69,6 +74,7 @@ int isolate_take(int socket, struct isolate_packet *packet, struct isolate_messa
 			   .msg_iovlen = 1,
 			   .msg_control = &control,
 			   .msg_controllen = sizeof(control)};
+	size_t n_fds;
 	ssize_t n;
 	int fd;
 
@@ -77,14 +83,18 @@ int isolate_take(int socket, struct isolate_packet *packet, struct isolate_messa
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : errno == ECONNRESET ? -EPIPE : -errno;
-	fd = received_fd(&h);
-	if (n < (ssize_t)HEAD || h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+	n_fds = take_descriptors(&h, &fd);
+	if (n < (ssize_t)HEAD || n_fds > 1 || h.msg_flags & MSG_TRUNC) {
 		if (fd >= 0)
 			close(fd);
 		return n == 0 ? -EPIPE : -EBADMSG;
 	}
 	*ret = (struct isolate_message){
-		packet->type, 0, packet->number, {packet->text, (size_t)n - HEAD}};
+		.type = packet->type,
+		.number = packet->number,
+		.text = {packet->text, (size_t)n - HEAD},
+		.fd_lost = n_fds == 0 && h.msg_flags & MSG_CTRUNC,
+	};
 	*ret_fd = fd;
 	return 1;
 }

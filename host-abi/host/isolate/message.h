@@ -25,7 +25,7 @@
 #define ISOLATE_HEALTH  20u /* number: ANDIRON_HEALTH_*; text */
 #define ISOLATE_LOG     21u /* number: ANDIRON_LOG_*; text */
 #define ISOLATE_METRICS 22u /* isolate_metrics_put */
-#define ISOLATE_SEND    23u /* memfd: a batch for those behind it */
+#define ISOLATE_SEND    23u /* memfd: a batch for those behind it; number: its samples */
 #define ISOLATE_FULL    24u /* number: as andiron/host.h, full */
 #define ISOLATE_ENDED   25u /* it is drained, stopped and destroyed */
 
@@ -36,6 +36,7 @@ struct isolate_message {
 	uint32_t reserved;
 	uint64_t number;
 	struct str text; /* in the reader's buffer, until the next is taken */
+	bool fd_lost;    /* its descriptor found no room in this process */
 };
 
 /* Where messages are received. */

@@ -7,13 +7,39 @@
 #include "host/isolate/batch-memory.h"
 #include "host/services/callbacks.h"
 #include "host/services/sandboxed-worker.h"
+#include "host/services/services.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define END_MS 1000 /* which one that was killed takes to end, unless it waits in the kernel */
+
+/* Whether it has ended: then ret_how says how, and nothing is left of it. */
+static bool take_leave(int *pidfd, char *ret_how, size_t n)
+{
+	siginfo_t info = {0};
+
+	if (waitid((idtype_t)P_PIDFD, (id_t)*pidfd, &info, WEXITED | WNOHANG) == 0 && !info.si_pid)
+		return false;
+	close(take_fd(*pidfd));
+	if (info.si_code == CLD_EXITED)
+		snprintf(ret_how, n, "it ended with %d", info.si_status);
+	else
+		snprintf(ret_how, n, "signal %d ended it", info.si_status);
+	return true;
+}
+
+static bool is_dying(struct isolated *p)
+{
+	char how[64];
+
+	return p->dying >= 0 && !take_leave(&p->dying, how, sizeof(how));
+}
 
 int isolated_start(struct isolated *p)
 {
@@ -22,7 +48,7 @@ int isolated_start(struct isolated *p)
 				    .number = atomic_load(&i->host->log.level),
 				    .text = str_of(i->name)};
 	_cleanup_(closep) int arguments = -1;
-	int r = memory_of_bytes(buf_str(&p->arguments), &arguments);
+	int r = is_dying(p) ? -EBUSY : memory_of_bytes(buf_str(&p->arguments), &arguments);
 
 	p->started_ns = clock_mono();
 	p->why[0] = 0;
@@ -32,15 +58,13 @@ int isolated_start(struct isolated *p)
 		return r;
 	p->n_starts++;
 	p->due_ns = p->started_ns + i->host->options.isolate_call_ns;
-	p->counts = (struct isolate_counts){0};
-	p->given = p->passed = p->settled = 0;
-	p->ready = p->told = false;
+	p->told = false;
 	return isolate_put(p->socket, &m, arguments, false);
 }
 
 void isolated_close(struct isolated *p, char *ret_how, size_t n)
 {
-	siginfo_t info = {0};
+	struct pollfd ended = {.fd = p->pidfd, .events = POLLIN};
 
 	if (p->watch)
 		calls_watch_remove(p->instance, p->watch);
@@ -49,13 +73,12 @@ void isolated_close(struct isolated *p, char *ret_how, size_t n)
 		return;
 	close(take_fd(p->socket));
 	syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
-	while (waitid((idtype_t)P_PIDFD, (id_t)p->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+	while (poll(&ended, 1, END_MS) < 0 && errno == EINTR)
 		;
-	close(take_fd(p->pidfd));
-	if (info.si_code == CLD_EXITED)
-		snprintf(ret_how, n, "it ended with %d", info.si_status);
-	else
-		snprintf(ret_how, n, "signal %d ended it", info.si_status);
+	if (take_leave(&p->pidfd, ret_how, n))
+		return;
+	snprintf(ret_how, n, "it was killed and does not end");
+	p->dying = take_fd(p->pidfd);
 }
 
 void isolated_reason(const struct isolated *p, int code, const char *how, char *ret, size_t n)
@@ -73,6 +96,9 @@ void isolated_reason(const struct isolated *p, int code, const char *how, char *
 		snprintf(ret, n, "it said what it may not and was killed");
 	else if (code == -ENOENT)
 		snprintf(ret, n, "the plugin's file was replaced or is gone: reload");
+	else if (code == -EBUSY)
+		snprintf(ret, n, "the one before was killed and does not end: it waits in the "
+				 "kernel, perhaps for a disk or a network file system");
 	else
 		snprintf(ret, n, "%s", strerror(-code));
 }
@@ -120,7 +146,11 @@ void isolated_fail(struct isolated *p, int code)
 	isolated_reason(p, code, how, why, sizeof(why));
 	p->left = stored(p);
 	holdings_lose(p, word(code));
+	/* It has none of it any more: the next begins with what is left. */
+	p->counts = (struct isolate_counts){0};
+	p->given = p->passed = p->settled = 0;
 	p->ready = false;
+	host_services.full(i->id, false);
 	ledger_level(l, &i->ledger_node, ANDIRON_LEDGER_SPOOLED, p->left);
 	ledger_level(l, &i->ledger_node, ANDIRON_LEDGER_UNCERTAIN, 0);
 	holdings_show(p);

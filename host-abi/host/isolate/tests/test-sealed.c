@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 /* A batch is the same behind sealed memory, which nobody can change any more. */
@@ -155,6 +156,52 @@ TEST(counts_are_checked)
 	expect(!isolate_counts_get(text, &got));
 	c.dropped[0].word[0] = 0;
 	expect(!isolate_counts_get(text, &got));
+}
+
+static void send_two(int socket, int fd)
+{
+	struct isolate_packet head = {.type = ISOLATE_SEND};
+	struct iovec part = {&head, 16};
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct msghdr h = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(2 * sizeof(int));
+	memcpy(CMSG_DATA(&control.head), (int[]){fd, fd}, 2 * sizeof(int));
+	expect_eq(sendmsg(socket, &h, 0), 16);
+}
+
+/* Descriptors that are too many are closed, and one that finds no room is missed. */
+TEST(descriptors_are_counted)
+{
+	static struct isolate_packet packet;
+	struct isolate_message m = {.type = ISOLATE_SEND};
+	struct rlimit former, none = {0};
+	int fds[2], fd, next;
+
+	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	next = dup(fds[0]);
+	close(next);
+	send_two(fds[0], fds[0]);
+	expect_eq(isolate_take(fds[1], &packet, &m, &fd), -EBADMSG);
+	expect_eq(dup(fds[0]), next);
+	close(next);
+	expect_eq(isolate_put(fds[0], &m, fds[0], false), 0);
+	expect_eq(getrlimit(RLIMIT_NOFILE, &former), 0);
+	none.rlim_max = former.rlim_max;
+	expect_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	expect_eq(isolate_take(fds[1], &packet, &m, &fd), 1);
+	expect_eq(setrlimit(RLIMIT_NOFILE, &former), 0);
+	expect(m.fd_lost && fd == -1);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* A message is one packet, with one descriptor at most; what is none is said to be none. */
