@@ -24,30 +24,14 @@ static int fail(const char *why)
 	return EXIT_FAILED;
 }
 
-static int read_input(struct config *config, struct buf *text, struct error *err)
-{
-	int r = file_read_fd(STDIN_FILENO, text, CONFIG_MAX_BYTES);
-
-	if (r < 0 && r != -E2BIG)
-		return error_errno(err, r, "cannot read standard input");
-	r = config_add_text(config, "<stdin>", buf_str(text));
-	return r < 0 ? error_set(err, r, "out of memory") : 0;
-}
-
 static int read_source(const struct fmt *f, struct config *config, struct error *err)
 {
-	struct buf text = BUF_NULL;
 	struct stat st;
-	int r;
 
 	if (f->path && stat(f->path, &st) == 0 && S_ISDIR(st.st_mode))
 		return error_set(err, -EISDIR, "%s is a directory; name its files one by one",
 				 f->path);
-	if (f->path)
-		return config_add_path(config, f->path, err);
-	r = read_input(config, &text, err);
-	buf_free(&text);
-	return r;
+	return f->path ? config_add_path(config, f->path, err) : config_add_input(config, err);
 }
 
 /* What is to be done with the text. */

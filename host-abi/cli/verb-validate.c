@@ -4,8 +4,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "host/config.h"
 #include "cli/plugin-path.h"
+#include "cli/run/alloy-flags.h"
+#include "host/config.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 struct validate {
 	struct texts plugin_dirs;
+	struct alloy_flags alloy;
 	bool json;
 };
 
@@ -115,6 +117,21 @@ static int check_in_child(const struct validate *v, struct config *config,
 	return fail(v, why);
 }
 
+/* Also what the flags say that an agent would be started with. */
+static int add_sources(struct validate *v, struct config *config, char **paths, struct error *err)
+{
+	int r = alloy_flags_config(&v->alloy, err);
+
+	for (int i = 0; r == 0 && paths[i]; i++)
+		r = strcmp(paths[i], "-") == 0 ? config_add_input(config, err)
+					       : config_add_path(config, paths[i], err);
+	for (int i = 0; r == 0 && i < ALLOY_FLAGS_TEXTS; i++)
+		if (v->alloy.sources[i].text.n)
+			r = config_add_text(config, v->alloy.sources[i].name,
+					    v->alloy.sources[i].text);
+	return r;
+}
+
 static int run(int argc, char **argv)
 {
 	struct validate v = {0};
@@ -125,19 +142,20 @@ static int run(int argc, char **argv)
 
 	if (code == OPTIONS_DONE && first == argc)
 		code = options_wrong(&verb_validate,
-				     "which configuration? Name a file or a directory");
+				     "which configuration? Name a file or a directory, or - for "
+				     "standard input");
 	if (code == OPTIONS_DONE) {
 		config = config_new();
 		registry = plugin_path_open(&v.plugin_dirs, true);
 		code = config && registry ? OPTIONS_DONE : EXIT_FAILED;
 	}
-	for (int i = first; code == OPTIONS_DONE && i < argc; i++)
-		if (config_add_path(config, argv[i], &err) < 0)
-			code = fail(&v, err.text);
+	if (code == OPTIONS_DONE && add_sources(&v, config, argv + first, &err) < 0)
+		code = fail(&v, err.text);
 	if (code == OPTIONS_DONE)
 		code = check_in_child(&v, config, registry);
 	config_free(config);
 	registry_free(registry);
+	alloy_flags_fini(&v.alloy);
 	vec_free(&v.plugin_dirs);
 	return code;
 }
@@ -146,6 +164,7 @@ static const struct flag flags[] = {
 	PLUGIN_DIR_FLAG(struct validate, plugin_dirs),
 	{"json", 0, FLAG_INTO(struct validate, json), NULL,
 	 "print one JSON object with all findings: file, line, column, severity, message, hint"},
+	ALLOY_FLAGS(struct validate, alloy),
 	{0},
 };
 
@@ -154,9 +173,10 @@ const struct command verb_validate = {
 	.run = run,
 	.usage = "[OPTIONS] CONFIG…",
 	.brief = "check a configuration and show every error in it",
-	.summary = "Checks configuration files (or a directory of *.alloy files) as one "
-		   "configuration and prints every error with its place. Warnings alone are a "
-		   "success. Needs no root.",
+	.summary = "Checks configuration files (or a directory of *.alloy files, or standard input "
+		   "as -) as one configuration and prints every error with its place. Warnings "
+		   "alone are a success. Takes the flags of Alloy that `andiron run` takes. Needs "
+		   "no root.",
 	.flags = flags,
 	.mixed = true,
 };

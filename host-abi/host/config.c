@@ -65,6 +65,19 @@ int config_add_text(struct config *config, const char *name, struct str text)
 	return add(config, name, &copy);
 }
 
+int config_add_input(struct config *config, struct error *err)
+{
+	struct buf text = BUF_NULL;
+	int r = file_read_fd(STDIN_FILENO, &text, CONFIG_MAX_BYTES);
+
+	if (r < 0 && r != -E2BIG) {
+		buf_free(&text);
+		return error_errno(err, r, "cannot read standard input");
+	}
+	r = add(config, "<stdin>", &text);
+	return r < 0 ? error_set(err, r, "out of memory") : 0;
+}
+
 static int add_file(struct config *config, const char *path, struct error *err)
 {
 	struct buf text = BUF_NULL;

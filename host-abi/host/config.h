@@ -29,6 +29,9 @@ void config_free(struct config *config);
  * are read; plan_build refuses what is longer. */
 int config_add_path(struct config *config, const char *path, struct error *err);
 
+/* Adds standard input, likewise, as "<stdin>". */
+int config_add_input(struct config *config, struct error *err);
+
 /* Adds a text of no file. Both are copied. */
 int config_add_text(struct config *config, const char *name, struct str text);
 

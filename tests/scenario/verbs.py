@@ -58,6 +58,17 @@ def validates():
     andiron("validate", "good.alloy").expect(0, "valid")
     assert os.listdir() == ["good.alloy"], os.listdir()
     andiron("validate", ".").expect(0, "valid")
+    with open("good.alloy") as file:
+        andiron("validate", "-", stdin=file).expect(0, "valid")
+    with open("good.alloy") as file:
+        r = andiron("validate", "-", "--json", "--stability.level=wrong", stdin=file).expect(0)
+    n = json.loads(r.out)["components"]
+    alloys = ["--server.http.listen-addr=127.0.0.1:12345", "--storage.path=/x", "good.alloy"]
+    andiron("validate", *alloys).expect(0, f"valid: {n + 1} components")
+    andiron("validate", "--config.format=prometheus", "good.alloy").expect(1, "alloy convert")
+    write("bad.alloy", "unknown {\n}\n")
+    with open("bad.alloy") as file:
+        andiron("validate", "-", stdin=file).expect(1, "<stdin>:1:1")
 
 
 @case

@@ -24,7 +24,7 @@ static const struct {
 	{"cluster.", ANDIRON_LOG_INFO, "agents of andiron form no cluster"},
 	{"server.http.memory-addr", ANDIRON_LOG_INFO, "components do not ask each other over HTTP"},
 	{"server.http.", ANDIRON_LOG_INFO,
-	 "andiron serves no page for people, no pprof of its own and no support bundle"},
+	 "andiron's page is at /, and there is no pprof of its own and no support bundle"},
 	{"feature.component-shutdown-deadline", ANDIRON_LOG_INFO,
 	 "--drain-deadline says how long stopping may take"},
 	{"feature.prometheus.", ANDIRON_LOG_INFO, "andiron takes profiles, not metrics"},

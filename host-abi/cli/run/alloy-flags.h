@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What flags of Alloy's `run` (its 1.x line) mean here, so that a unit file or a DaemonSet that was
- * written for it starts andiron. Those with a counterpart are obeyed; the others are accepted, and
- * the log says once why they change nothing. */
+ * written for it starts andiron, and `validate` takes the same command line. Those with a
+ * counterpart are obeyed; the others are accepted, and the log says once why they change nothing.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -21,6 +22,44 @@ struct alloy_flags {
 	struct buf texts[ALLOY_FLAGS_TEXTS];
 	struct source sources[ALLOY_FLAGS_TEXTS];
 };
+
+/* Rows of a table of flags (cli/options.h), for a `type` whose struct alloy_flags is `member`. */
+#define ALLOY_NOTED(type, member)      0, FLAG_NOTED, offsetof(type, member.noted)
+#define ALLOY_NOTED_BOOL(type, member) 0, FLAG_NOTED_BOOL, offsetof(type, member.noted)
+#define ALLOY_FLAGS(type, member)								   \
+	{"server.http.listen-addr", 0, FLAG_INTO(type, member.listen), "ADDRESS:PORT",		   \
+	 "answer metrics and probes over HTTP there, as the block status.http does"},		   \
+	{"storage.path", 0, FLAG_INTO(type, member.storage), "DIRECTORY",			   \
+	 "where a block spool without an absolute directory keeps profiles"},			   \
+	{"config.format", 0, FLAG_INTO(type, member.format)},					   \
+	{"server.http.memory-addr", ALLOY_NOTED(type, member)},					   \
+	{"server.http.ui-path-prefix", ALLOY_NOTED(type, member)},				   \
+	{"server.http.enable-pprof", ALLOY_NOTED_BOOL(type, member)},				   \
+	{"server.http.disable-support-bundle", ALLOY_NOTED_BOOL(type, member)},			   \
+	{"server.http.enable-graphql", ALLOY_NOTED_BOOL(type, member)},				   \
+	{"stability.level", ALLOY_NOTED(type, member)},						   \
+	{"feature.community-components.enabled", ALLOY_NOTED_BOOL(type, member)},		   \
+	{"feature.component-shutdown-deadline", ALLOY_NOTED(type, member)},			   \
+	{"feature.prometheus.metric-validation-scheme", ALLOY_NOTED(type, member)},		   \
+	{"disable-reporting", ALLOY_NOTED_BOOL(type, member)},					   \
+	{"config.bypass-conversion-errors", ALLOY_NOTED_BOOL(type, member)},			   \
+	{"config.extra-args", ALLOY_NOTED(type, member)},					   \
+	{"cluster.enabled", ALLOY_NOTED_BOOL(type, member)},					   \
+	{"cluster.node-name", ALLOY_NOTED(type, member)},					   \
+	{"cluster.advertise-address", ALLOY_NOTED(type, member)},				   \
+	{"cluster.advertise-interfaces", ALLOY_NOTED(type, member)},				   \
+	{"cluster.join-addresses", ALLOY_NOTED(type, member)},					   \
+	{"cluster.discover-peers", ALLOY_NOTED(type, member)},					   \
+	{"cluster.rejoin-interval", ALLOY_NOTED(type, member)},					   \
+	{"cluster.max-join-peers", ALLOY_NOTED(type, member)},					   \
+	{"cluster.name", ALLOY_NOTED(type, member)},						   \
+	{"cluster.wait-for-size", ALLOY_NOTED(type, member)},					   \
+	{"cluster.wait-timeout", ALLOY_NOTED(type, member)},					   \
+	{"cluster.enable-tls", ALLOY_NOTED_BOOL(type, member)},					   \
+	{"cluster.tls-ca-path", ALLOY_NOTED(type, member)},					   \
+	{"cluster.tls-cert-path", ALLOY_NOTED(type, member)},					   \
+	{"cluster.tls-key-path", ALLOY_NOTED(type, member)},					   \
+	{"cluster.tls-server-name", ALLOY_NOTED(type, member)}
 
 void alloy_flags_fini(struct alloy_flags *flags);
 

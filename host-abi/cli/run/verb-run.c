@@ -283,9 +283,6 @@ static void run_fini(struct run *run)
 }
 
 /* Taken, and where it means nothing here, noted. */
-#define NOTED      0, FLAG_NOTED, offsetof(struct run, alloy.noted)
-#define NOTED_BOOL 0, FLAG_NOTED_BOOL, offsetof(struct run, alloy.noted)
-
 static const struct flag flags[] = {
 	PLUGIN_DIR_FLAG(struct run, plugin_dirs),
 	{"watch", 0, FLAG_INTO(struct run, watches), NULL,
@@ -302,40 +299,7 @@ static const struct flag flags[] = {
 	 "form of the log: text (default), logfmt or json; likewise", .choices = log_formats},
 	{"drain-deadline", 0, FLAG_INTO(struct run, drain_ns), "DURATION",
 	 "how long stopping may take to deliver what is queued (default 10s)", .min = 1},
-	{"server.http.listen-addr", 0, FLAG_INTO(struct run, alloy.listen), "ADDRESS:PORT",
-	 "answer metrics and probes over HTTP there, as the block status.http does"},
-	{"storage.path", 0, FLAG_INTO(struct run, alloy.storage), "DIRECTORY",
-	 "where a block spool without an absolute directory keeps profiles"},
-	/* The rest of Alloy's own (cli/run/alloy-flags.h). */
-	{"server.http.memory-addr", NOTED},
-	{"server.http.ui-path-prefix", NOTED},
-	{"server.http.enable-pprof", NOTED_BOOL},
-	{"server.http.disable-support-bundle", NOTED_BOOL},
-	{"server.http.enable-graphql", NOTED_BOOL},
-	{"stability.level", NOTED},
-	{"feature.community-components.enabled", NOTED_BOOL},
-	{"feature.component-shutdown-deadline", NOTED},
-	{"feature.prometheus.metric-validation-scheme", NOTED},
-	{"disable-reporting", NOTED_BOOL},
-	{"config.format", 0, FLAG_INTO(struct run, alloy.format)},
-	{"config.bypass-conversion-errors", NOTED_BOOL},
-	{"config.extra-args", NOTED},
-	{"cluster.enabled", NOTED_BOOL},
-	{"cluster.node-name", NOTED},
-	{"cluster.advertise-address", NOTED},
-	{"cluster.advertise-interfaces", NOTED},
-	{"cluster.join-addresses", NOTED},
-	{"cluster.discover-peers", NOTED},
-	{"cluster.rejoin-interval", NOTED},
-	{"cluster.max-join-peers", NOTED},
-	{"cluster.name", NOTED},
-	{"cluster.wait-for-size", NOTED},
-	{"cluster.wait-timeout", NOTED},
-	{"cluster.enable-tls", NOTED_BOOL},
-	{"cluster.tls-ca-path", NOTED},
-	{"cluster.tls-cert-path", NOTED},
-	{"cluster.tls-key-path", NOTED},
-	{"cluster.tls-server-name", NOTED},
+	ALLOY_FLAGS(struct run, alloy),
 	{0},
 };
 
