@@ -71,6 +71,8 @@ struct plan {
 	/* Set where a module is not fetched yet: it may bring each component of the registry, all
 	 * of which are loaded. */
 	const struct registry *may_bring;
+	/* What a foreach over targets makes of each item, of which there may be none. */
+	VEC(const struct registered_component *) templates;
 	/* What the block `logging` says, as words of host/report/log.h; NULL: nothing. */
 	const char *log_level, *log_format;
 };
@@ -88,7 +90,8 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 void plan_free(struct plan *plan);
 
 /* What would wait though it does not in `from`, where something of that stops in `to`: the first of
- * it, or NULL. Such a change loses what runs for a value that may never come. O(nodes²). */
+ * it, or NULL. Such a change loses what runs for a value that may never come; targets for a foreach
+ * do, and only from components that run with it. O(nodes²). */
 const struct plan_waiting *plan_loses(const struct plan *from, const struct plan *to);
 
 /* Adds the components of `next` that supply values, without edges, and the files of its values; a

@@ -6,6 +6,7 @@
 import base64
 import contextlib
 import json
+import os
 import re
 import signal
 import urllib.error
@@ -13,7 +14,7 @@ import urllib.error
 from answers import Server, by_path, endless, says
 from kubeapi import TOKEN, KubeApi, refuses
 from ports import free_port
-from running import Agent, get
+from running import Agent, ask, get
 from tap import andiron, case, main, write
 
 CONTENT = """
@@ -314,6 +315,68 @@ def values_that_cannot_be():
     write("json.alloy", CONTENT % (9, ""))
     told = andiron("validate", "--json", "json.alloy").expect(0)
     assert json.loads(told.out)["components"] == 2, told.out
+
+
+EACH = """
+discovery.file "apps" {
+  files = ["targets.json"]
+}
+foreach "apps" {
+  collection = discovery.file.apps.targets
+  var        = "app"
+  id         = "name"
+
+  template {
+    discovery.relabel "it" {
+      targets = [app]
+      rule {
+        target_label = "version"
+        replacement  = string.format("v%s", app["n"])
+      }
+    }
+  }
+}
+"""
+
+
+def put_apps(**apps):
+    groups = [
+        {"targets": [f"{name}:80"], "labels": {"name": name, "n": n}} for name, n in apps.items()
+    ]
+    write("targets.new", json.dumps(groups))
+    os.rename("targets.new", "targets.json")
+
+
+def made(agent):
+    """Their names, and since when they are as they are."""
+    answer = json.loads(ask("status", "/health")[1])["components"]
+    return {c["id"].split("/")[1]: c["since"] for c in answer if "discovery.relabel" in c["id"]}
+
+
+@case
+def components_of_each_target():
+    """A foreach makes components as targets come, and unmakes them; those of the others stay, over
+    a change of one, a list that is refused, and a reload."""
+    put_apps(one="1", two="2")
+    write("agent.alloy", EACH)
+    with Agent("agent.alloy") as a:
+        a.until(lambda: made(a).keys() == {"one", "two"}, "both are made")
+        before = made(a)["two"]
+        put_apps(two="2", three="3")
+        a.until(lambda: made(a).keys() == {"two", "three"}, "one goes, and another comes")
+        assert made(a)["two"] == before
+        write("agent.alloy", EACH.replace('app["n"]', 'app["n"], 7'))
+        a.signal(signal.SIGHUP)
+        a.until_says("not reloaded")
+        write("agent.alloy", EACH.replace('id         = "name"', 'id = "n"'))
+        a.signal(signal.SIGHUP)
+        a.until(lambda: made(a).keys() == {"2", "3"}, "known by another label")
+        put_apps()
+        a.until(lambda: not made(a), "none is left")
+        a.until_health("foreach.apps", "healthy")
+        put_apps(one="1")
+        a.until(lambda: made(a).keys() == {"1"}, "one is made")
+        a.stop()
 
 
 main()

@@ -48,6 +48,8 @@ static uint64_t wanted(const struct plan *plan)
 		mask |= declared(&all[i]);
 	vec_each (&plan->nodes, node)
 		mask |= declared(node->registered);
+	vec_each (&plan->templates, registered)
+		mask |= declared(*registered);
 	vec_each (&plan->waiting, node)
 		mask |= node->registered ? declared(node->registered) : 0;
 	return mask;

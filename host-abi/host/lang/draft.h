@@ -66,6 +66,8 @@ struct draft {
 	VEC(const struct source *) imported;
 	VEC(struct plan_file) files;
 	VEC(struct draft_loop) loops;
+	/* Components of templates, of which there may be none now. */
+	VEC(const struct registered_component *) templates;
 	const struct stmt *settings[DRAFT_SETTINGS]; /* as they stand, or NULL */
 	int64_t poll_ns;                             /* as the plan's */
 	uint32_t n_rounds;                           /* of all loops */
@@ -79,8 +81,8 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 
 /* A block of a component, as a node: its position, or INDEX_NONE after an error. */
 uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s);
-/* Whether a component has that name; all plugins are loaded where none has. */
-bool draft_knows(struct draft *d, struct str name);
+/* The component of that name or NULL; all plugins are loaded where none has it. */
+const struct registered_component *draft_find(struct draft *d, struct str name);
 
 /* Appends a node under its id, which is new; its position, or INDEX_NONE without memory. */
 uint32_t draft_add(struct draft *d, struct draft_node node);

@@ -5,6 +5,7 @@
 
 #include "host/lang/values/eval.h"
 #include "host/lang/fetched.h"
+#include "host/lang/foreach-items.h"
 #include "host/lang/import.h"
 #include "host/lang/local-file.h"
 #include "host/lang/syntax/scan.h"
@@ -133,7 +134,7 @@ size_t module_names(struct draft *d, const struct scope *scope, const char **nam
 
 /* --- Bodies --- */
 
-static const struct stmt *attribute(const struct stmt *body, const char *name)
+const struct stmt *module_attribute(const struct stmt *body, const char *name)
 {
 	for (const struct stmt *s = body; s; s = s->next)
 		if (!s->block && str_is(s->name, name))
@@ -225,7 +226,7 @@ static void add_argument(struct draft *d, struct scope *inside, const struct sco
 			 const struct stmt *argument, const struct stmt *instance)
 {
 	static const char *const known[] = {"comment", "default", "optional", NULL};
-	const struct stmt *fallback = attribute(argument->body, "default");
+	const struct stmt *fallback = module_attribute(argument->body, "default");
 	struct binding b = {.name = argument->label, .scope = inside};
 
 	if (!check_label(d, argument) || !module_only(d, argument, known) ||
@@ -238,7 +239,7 @@ static void add_argument(struct draft *d, struct scope *inside, const struct sco
 			if (!s->value)
 				return; /* broken, which was said */
 		}
-	if (!b.expr && !is_true(d, attribute(argument->body, "optional")))
+	if (!b.expr && !is_true(d, module_attribute(argument->body, "optional")))
 		lang_error(&d->l, instance->place, NULL, "%.*s needs the argument %.*s",
 			   STR_FMT(instance->name), STR_FMT(str_first(argument->label, 200)));
 	if (!b.expr && fallback)
@@ -250,7 +251,7 @@ static void add_export(struct draft *d, struct custom *custom, const struct scop
 		       const struct stmt *export)
 {
 	static const char *const known[] = {"comment", "value", NULL};
-	const struct stmt *value = attribute(export->body, "value");
+	const struct stmt *value = module_attribute(export->body, "value");
 
 	if (!check_label(d, export) || !module_only(d, export, known) ||
 	    !is_new(d, export, custom->exports, custom->n_exports))
@@ -388,7 +389,7 @@ static bool awaited_block(struct draft *d, const struct scope *scope, const stru
 {
 	const char *waits_for = import_waits_for(scope->space, s->name);
 
-	if (!waits_for || draft_knows(d, s->name))
+	if (!waits_for || draft_find(d, s->name))
 		return false;
 	if (check_label(d, s) && !s->broken)
 		fetched_wait(d, scope, s, waits_for);
@@ -397,13 +398,18 @@ static bool awaited_block(struct draft *d, const struct scope *scope, const stru
 
 /* --- foreach --- */
 
-/* One round: the template's components under the ids foreach.LABEL/N/…, where the variable is the
+bool module_declares(const struct space *space, struct str name)
+{
+	return find(space, name);
+}
+
+/* One round: the template's components under the ids foreach.LABEL/KEY/…, where the variable is the
  * element. */
 static void add_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
-		      struct binding variable, uint64_t n)
+		      struct binding variable, const char *key)
 {
-	const char *prefix = arena_printf(d->l.arena, "%sforeach.%.*s/%llu/", loop->scope->prefix,
-					  STR_FMT(loop->block->label), (unsigned long long)n);
+	const char *prefix = arena_printf(d->l.arena, "%sforeach.%.*s/%s/", loop->scope->prefix,
+					  STR_FMT(loop->block->label), key);
 	struct scope *inside = scope_new(d, loop->scope, prefix);
 	struct binding *b = lang_array(&d->l, struct binding, 1);
 
@@ -440,12 +446,16 @@ static const struct stmt *template_of(struct draft *d, const struct stmt *s, str
 	*tail = NULL;
 	if (!template)
 		lang_error(&d->l, s->place, NULL, "foreach needs the block template");
+	for (const struct stmt *x = template ? template->body : NULL; x; x = x->next)
+		if (is_declaration(x) || (x->block && is_one_of(x->name, parts, 2)))
+			lang_error(&d->l, x->place, NULL,
+				   "the block %.*s cannot stand in a template", STR_FMT(x->name));
 	return module_only(d, ret, known) && template && !template->broken ? template : NULL;
 }
 
 static const struct stmt *needed(struct draft *d, const struct stmt *s, const char *name)
 {
-	const struct stmt *found = attribute(s->body, name);
+	const struct stmt *found = module_attribute(s->body, name);
 
 	if (!found)
 		lang_error(&d->l, s->place, NULL, "foreach needs the argument %s", name);
@@ -474,6 +484,29 @@ static bool eval_loop(struct draft *d, const struct stmt *collection, const stru
 	return false;
 }
 
+static void go_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
+		     const struct andiron_value *all, struct binding element, const struct str *id)
+{
+	struct intern seen = INTERN_NULL;
+
+	for (uint64_t i = 0; i < all->n_items && !d->l.no_memory; i++) {
+		const char *key;
+
+		if (loop->scope->depth >= MAX_DEPTH || d->n_rounds++ >= DRAFT_MAX_NODES) {
+			lang_error(&d->l, loop->block->place, NULL,
+				   "foreach goes round more than %d times", DRAFT_MAX_NODES);
+			break;
+		}
+		element.value = all->items[i];
+		key = id ? foreach_items_key(d, &all->items[i], *id, &seen)
+			 : arena_printf(d->l.arena, "%llu", (unsigned long long)i + 1);
+		d->l.no_memory |= !key;
+		if (key)
+			add_round(d, loop, template, element, key);
+	}
+	intern_free(&seen);
+}
+
 static void foreach(struct draft *d, const struct draft_loop *loop)
 {
 	const struct stmt *s = loop->block;
@@ -483,6 +516,7 @@ static void foreach(struct draft *d, const struct draft_loop *loop)
 	const struct stmt *collection = template ? needed(d, &arguments, "collection") : NULL;
 	const struct stmt *variable = collection ? needed(d, &arguments, "var") : NULL;
 	struct andiron_value all, name;
+	struct str id;
 
 	d->l.scope = loop->scope;
 	if (!variable)
@@ -492,29 +526,19 @@ static void foreach(struct draft *d, const struct draft_loop *loop)
 			fetched_wait(d, loop->scope, s, d->l.waits_for);
 		return;
 	}
-	if (all.kind != ANDIRON_VALUE_LIST) {
-		lang_error(&d->l, collection->value->place,
-			   eval_is_targets(&d->l, &all)
-				   ? "andiron makes all components before any of them runs"
-				   : NULL,
-			   "foreach goes over a list that stands in the configuration, not over %s",
-			   eval_describe(&d->l, &all));
-		return;
-	}
 	element.name = (struct str){name.string.ptr, name.string.len};
 	if (name.kind != ANDIRON_VALUE_STRING || !scan_is_ident(element.name)) {
 		lang_error(&d->l, variable->value->place, NULL, "var is a name in double quotes");
 		return;
 	}
-	for (uint64_t i = 0; i < all.n_items && !d->l.no_memory; i++) {
-		if (loop->scope->depth >= MAX_DEPTH || d->n_rounds++ >= DRAFT_MAX_NODES) {
-			lang_error(&d->l, s->place, NULL, "foreach goes round more than %d times",
-				   DRAFT_MAX_NODES);
-			return;
-		}
-		element.value = all.items[i];
-		add_round(d, loop, template, element, i + 1);
-	}
+	if (all.kind == ANDIRON_VALUE_LIST)
+		go_round(d, loop, template, &all, element, NULL);
+	else if (!eval_is_targets(&d->l, &all))
+		lang_error(&d->l, collection->value->place, NULL,
+			   "foreach goes over a list or over targets, not over %s",
+			   eval_describe(&d->l, &all));
+	else if (foreach_items_get(d, loop, template, &arguments, &all, &id))
+		go_round(d, loop, template, &all, element, &id);
 }
 
 void module_loops(struct draft *d)

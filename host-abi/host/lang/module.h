@@ -31,6 +31,10 @@ struct custom *module_add_custom(struct draft *d, const struct scope *scope, con
 /* Names of custom components that can stand here, for a hint: at most n; how many. */
 size_t module_names(struct draft *d, const struct scope *scope, const char **names, size_t n);
 
+/* Whether a custom component of that name can stand here. */
+bool module_declares(const struct space *space, struct str name);
+/* The argument of that name, or NULL. */
+const struct stmt *module_attribute(const struct stmt *body, const char *name);
 /* Whether all that a block holds are arguments of these names (NULL ends them), each once; the
  * others are reported. */
 bool module_only(struct draft *d, const struct stmt *block, const char *const *known);

@@ -135,15 +135,10 @@ static void lose(struct draft *d, const struct scope *scope, const struct stmt *
 }
 
 /* Its plugin is opened, and those of what comes with it. */
-static const struct registered_component *find_component(struct draft *d, struct str name)
+const struct registered_component *draft_find(struct draft *d, struct str name)
 {
 	d->l.no_memory |= registry_require(d->l.registry, &name, 1) < 0;
 	return registry_find(d->l.registry, name);
-}
-
-bool draft_knows(struct draft *d, struct str name)
-{
-	return find_component(d, name);
 }
 
 uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s)
@@ -151,7 +146,7 @@ uint32_t draft_component(struct draft *d, const struct scope *scope, const struc
 	struct draft_node node = {.block = s, .scope = scope, .plan.place = s->place};
 	uint32_t known;
 
-	node.plan.registered = find_component(d, s->name);
+	node.plan.registered = draft_find(d, s->name);
 	if (!node.plan.registered) {
 		if (!is_other_signal(d, s))
 			unknown_component(d, scope, s);
@@ -353,6 +348,8 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 	}
 	vec_each (&d->files, file)
 		d->l.no_memory |= !vec_push(&plan->files, *file);
+	vec_each (&d->templates, registered)
+		d->l.no_memory |= !vec_push(&plan->templates, *registered);
 	plan->poll_ns = d->poll_ns;
 	fetched_finish(d, plan);
 }
@@ -446,6 +443,7 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 	vec_free(&d.imported);
 	vec_free(&d.files);
 	vec_free(&d.loops);
+	vec_free(&d.templates);
 	vec_free(&d.l.custom);
 	names_free(&d.l.customs);
 	names_free(&d.l.lost);
@@ -470,6 +468,7 @@ void plan_free(struct plan *plan)
 	vec_free(&plan->literals);
 	vec_free(&plan->files);
 	vec_free(&plan->waiting);
+	vec_free(&plan->templates);
 	arena_free(&plan->arena);
 	free(plan);
 }

@@ -78,27 +78,34 @@ static struct str text_of(struct andiron_str s)
 	return (struct str){s.ptr, s.len};
 }
 
-static bool is_text(const struct andiron_value *v, uint64_t *n)
+static bool is_text(const struct andiron_value *v, uint64_t *left)
 {
-	*n += v->string.len;
-	return v->kind == ANDIRON_VALUE_STRING && *n <= SUPPLIED_MAX_BYTES &&
-	       str_utf8(text_of(v->string));
+	bool good = v->kind == ANDIRON_VALUE_STRING && v->string.len <= *left;
+
+	*left -= good ? v->string.len : 0;
+	return good && str_utf8(text_of(v->string));
+}
+
+static bool is_map(const struct andiron_value *v, uint64_t *left)
+{
+	bool good = v->kind == ANDIRON_VALUE_MAP && v->n_items <= *left;
+
+	for (uint64_t i = 0; good && i < v->n_items; i++) {
+		good = v->keys[i].len <= *left && str_utf8(text_of(v->keys[i]));
+		*left -= good ? v->keys[i].len : 0;
+		good = good && is_text(&v->items[i], left);
+	}
+	return good;
 }
 
 static bool is_value(const struct andiron_value *v)
 {
-	uint64_t n = 0;
+	uint64_t left = SUPPLIED_MAX_BYTES, left_of_list = SUPPLIED_MAX_LIST_BYTES;
+	bool good = v->kind == ANDIRON_VALUE_LIST && v->n_items <= left_of_list;
 
-	if (v->kind != ANDIRON_VALUE_MAP)
-		return is_text(v, &n);
-	if (v->n_items > SUPPLIED_MAX_BYTES)
-		return false;
-	for (uint64_t i = 0; i < v->n_items; i++) {
-		n += v->keys[i].len;
-		if (!is_text(&v->items[i], &n) || !str_utf8(text_of(v->keys[i])))
-			return false;
-	}
-	return true;
+	for (uint64_t i = 0; good && i < v->n_items; i++)
+		good = is_map(&v->items[i], &left_of_list);
+	return good || is_text(v, &left) || is_map(v, &left);
 }
 
 static bool same_text(struct andiron_str a, struct andiron_str b)
@@ -113,7 +120,8 @@ static bool same(const struct andiron_value *a, const struct andiron_value *b)
 	if (a->kind == ANDIRON_VALUE_STRING)
 		return same_text(a->string, b->string);
 	for (uint64_t i = 0; i < a->n_items; i++)
-		if (!same_text(a->keys[i], b->keys[i]) || !same(&a->items[i], &b->items[i]))
+		if ((a->kind == ANDIRON_VALUE_MAP && !same_text(a->keys[i], b->keys[i])) ||
+		    !same(&a->items[i], &b->items[i]))
 			return false;
 	return true;
 }
@@ -145,7 +153,8 @@ int supplied_copy(struct arena *arena, const struct andiron_value *value, struct
 		v.keys = keys;
 		v.n_items = value->n_items;
 		for (uint64_t i = 0; i < v.n_items && r == 0; i++) {
-			r = copy_text(arena, value->keys[i], &keys[i]);
+			if (v.kind == ANDIRON_VALUE_MAP)
+				r = copy_text(arena, value->keys[i], &keys[i]);
 			if (r == 0)
 				r = supplied_copy(arena, &value->items[i], &items[i]);
 		}

@@ -14,7 +14,8 @@
 
 #include <stdbool.h>
 
-#define SUPPLIED_MAX_BYTES ((uint64_t)1 << 20) /* of all texts of a value */
+#define SUPPLIED_MAX_BYTES      ((uint64_t)1 << 20)  /* of all texts of a value */
+#define SUPPLIED_MAX_LIST_BYTES ((uint64_t)16 << 20) /* of a list: targets (foreach-items.h) */
 
 struct supplied;
 struct arena;

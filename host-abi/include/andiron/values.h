@@ -19,7 +19,8 @@ struct andiron_values {
 	uint32_t size;
 	uint32_t reserved;
 
-	/* The export's value from now on: a STRING, or a MAP of STRINGs, of at most 1 MiB of UTF-8.
+	/* The export's value from now on: a STRING, or a MAP of STRINGs, of at most 1 MiB of UTF-8;
+	 * or a LIST of such MAPs, of at most 16 MiB.
 	 * What has the flag SECRET is never shown. Copied. The same value again changes nothing. 0;
 	 * -EPERM if it is the last one, and was refused where it is named (the one before goes on);
 	 * -ENOMEM; -EINVAL for another value or export. [loop] [serial], O(bytes). */

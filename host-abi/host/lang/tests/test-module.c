@@ -138,16 +138,13 @@ TEST(what_cannot_be)
 		    "   12 |   value = argument.x.value\n"
 		    "      |           ^~~~~~~~~~~~~~~~\n");
 	expect_plan("foreach \"f\" {\n"
-		    "  collection = discovery.kubernetes.p.targets\n"
+		    "  collection = \"text\"\n"
 		    "  var        = \"x\"\n"
 		    "  template {}\n"
-		    "}\n"
-		    "discovery.kubernetes \"p\" {\n  role = \"pod\"\n}\n",
-		    "f:2:16: error: foreach goes over a list that stands in the configuration, not "
-		    "over a list of targets\n"
-		    "    2 |   collection = discovery.kubernetes.p.targets\n"
-		    "      |                ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
-		    "  andiron makes all components before any of them runs\n");
+		    "}\n",
+		    "f:2:16: error: foreach goes over a list or over targets, not over a string\n"
+		    "    2 |   collection = \"text\"\n"
+		    "      |                ^~~~~~\n");
 }
 
 /* Each of 40 levels makes two of the next. */

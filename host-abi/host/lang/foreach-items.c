@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract in foreach-items.h. */
+#include "host/lang/foreach-items.h"
+
+#include "abi/target-list.h"
+#include "base/arena.h"
+#include "base/ascii.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "host/lang/fetched.h"
+#include "host/lang/module.h"
+#include "host/lang/supplied.h"
+#include "host/lang/values/eval.h"
+#include "host/lang/values/scope.h"
+
+#include <andiron/component.h>
+#include <andiron/values.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT       "collection"
+#define EXPORT     "items"
+#define BETWEEN_NS (500 * NS_PER_MSEC)
+#define MAX_KEY    100
+#define MAX_SAME   100 /* items of one key that are numbered one after the other */
+
+/* --- The component --- */
+
+struct items {
+	const struct andiron_host *host;
+	uint64_t instance;
+	struct andiron_extension values;
+	struct target_table *table;
+	uint64_t timer;
+	int64_t sent_ns;
+};
+
+static int32_t create(const struct andiron_host *host, uint64_t instance,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
+{
+	struct items *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->table = target_table_new();
+	if (!s || !s->table) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->host = host;
+	s->instance = instance;
+	*ret_self = s;
+	return 0;
+}
+
+static int32_t start(void *self, struct andiron_error *err)
+{
+	struct items *s = self;
+
+	return s->host->extension(s->instance, ANDIRON_VALUES_ID, &s->values);
+}
+
+struct listing {
+	struct arena arena;
+	struct andiron_value *items;
+	uint64_t n;
+	bool failed;
+};
+
+static struct andiron_str put(struct listing *l, struct str text)
+{
+	struct str copy = arena_str(&l->arena, text);
+
+	l->failed |= !copy.p;
+	return (struct andiron_str){copy.p, copy.n};
+}
+
+/* Labels of a row are sorted by name. */
+static void put_row(void *context, int change, struct target_row *row)
+{
+	struct listing *l = context;
+	size_t room = row->n_labels + 1u;
+	struct andiron_value *items = arena_array(&l->arena, struct andiron_value, room);
+	struct andiron_str *keys = arena_array(&l->arena, struct andiron_str, room);
+
+	if (!items || !keys) {
+		l->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < row->n_labels; i++) {
+		keys[i] = put(l, row->labels[i].name);
+		items[i] = (struct andiron_value){.kind = ANDIRON_VALUE_STRING,
+						  .string = put(l, row->labels[i].value)};
+	}
+	l->items[l->n++] = (struct andiron_value){
+		.kind = ANDIRON_VALUE_MAP, .keys = keys, .items = items, .n_items = row->n_labels};
+}
+
+static struct str text_of(struct andiron_str s)
+{
+	return (struct str){s.ptr, s.len};
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct andiron_value *x = a, *y = b;
+	int r = 0;
+
+	for (uint64_t i = 0; i < x->n_items && i < y->n_items && r == 0; i++) {
+		r = str_cmp(text_of(x->keys[i]), text_of(y->keys[i]));
+		if (r == 0)
+			r = str_cmp(text_of(x->items[i].string), text_of(y->items[i].string));
+	}
+	return r ? r : (x->n_items > y->n_items) - (x->n_items < y->n_items);
+}
+
+static int send(struct items *s)
+{
+	const struct andiron_values *values = s->values.table;
+	size_t n = target_table_count(s->table);
+	struct listing l = {.arena = ARENA_NULL};
+	struct andiron_value list = {.kind = ANDIRON_VALUE_LIST};
+	int r = -ENOMEM;
+
+	l.items = arena_array(&l.arena, struct andiron_value, n + 1);
+	if (l.items)
+		target_table_each(s->table, put_row, &l);
+	if (l.items && !l.failed) {
+		qsort(l.items, l.n, sizeof(*l.items), compare);
+		list.items = l.items;
+		list.n_items = l.n;
+		r = values->send(s->values.self, s->instance, EXPORT, &list);
+	}
+	arena_free(&l.arena);
+	return r;
+}
+
+static void say(struct items *s, uint32_t state, const char *text)
+{
+	s->host->health(s->instance, state, &(struct andiron_str){text, strlen(text)});
+}
+
+static void on_timer(void *arg)
+{
+	struct items *s = arg;
+	int r;
+
+	s->timer = 0;
+	s->sent_ns = clock_mono();
+	r = send(s);
+	if (r == 0)
+		say(s, ANDIRON_HEALTH_HEALTHY, "the items are up to date");
+	else if (r == -EINVAL)
+		say(s, ANDIRON_HEALTH_UNHEALTHY,
+		    "its collection has more than 16 MiB of labels; those before go on: have "
+		    "discovery.relabel keep fewer");
+	else if (r != -EPERM)
+		say(s, ANDIRON_HEALTH_UNHEALTHY,
+		    "out of memory for its collection; the items before go on");
+}
+
+static void no_change(void *context, int change, struct target_row *row)
+{
+}
+
+static void targets(void *self, const char *port, const struct andiron_targets *update)
+{
+	struct items *s = self;
+	int64_t left = s->sent_ns ? s->sent_ns + BETWEEN_NS - clock_mono() : 0;
+	int r = target_table_apply(s->table, update, no_change, NULL);
+
+	if (r == -EAGAIN || r == -ENOMEM)
+		s->host->request_targets(s->instance, PORT);
+	if (!s->timer && s->values.table)
+		s->host->timer_set(s->instance, left > 0 ? left : 0, 0, on_timer, s, &s->timer);
+}
+
+static void stop(void *self)
+{
+	struct items *s = self;
+
+	if (s->timer)
+		s->host->timer_cancel(s->instance, s->timer);
+	s->timer = 0;
+}
+
+static void destroy(void *self)
+{
+	struct items *s = self;
+
+	target_table_free(s->table);
+	free(s);
+}
+
+static const struct andiron_option options[] = {
+	{.name = PORT, .type = ANDIRON_TYPE_TARGETS, .doc = "Targets to go over.",
+	 .flags = ANDIRON_OPTION_REQUIRED},
+};
+static const struct andiron_options option_table = ANDIRON_OPTIONS(options);
+static const struct andiron_export exports[] = {
+	{EXPORT, ANDIRON_EXPORT_VALUE, 0, "The items, as the block goes over them."},
+};
+static const struct andiron_component component = {
+	.size = sizeof(component),
+	.name = "foreach",
+	.summary = "Keeps the targets that a foreach goes over.",
+	.options = &option_table,
+	.exports = exports,
+	.n_exports = 1,
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.destroy = destroy,
+	.targets = targets,
+	.needs = (const char *const[]){ANDIRON_VALUES_ID, NULL},
+};
+const struct registered_component foreach_items = {&component, NULL};
+
+/* --- The block --- */
+
+/* The block as one of the component: of its arguments the collection alone. */
+static const struct stmt *block_of(struct draft *d, const struct stmt *s,
+				   const struct stmt *collection)
+{
+	struct stmt *block = lang_array(&d->l, struct stmt, 2);
+
+	if (!block)
+		return NULL;
+	block[0] = *s;
+	block[0].body = &block[1];
+	block[1] = *collection;
+	block[1].next = NULL;
+	return block;
+}
+
+static uint32_t add_node(struct draft *d, const struct scope *scope, const struct stmt *s,
+			 const struct stmt *collection)
+{
+	const char *id = arena_printf(d->l.arena, "%sforeach.%.*s", scope->prefix,
+				      STR_FMT(str_first(s->label, 1000)));
+	struct draft_node node = {
+		.scope = scope,
+		.block = block_of(d, s, collection),
+		.plan = {.id = id, .registered = &foreach_items, .place = s->place},
+	};
+	uint32_t known = id ? names_find(&d->l.names, str_of(id)) : INDEX_NONE;
+
+	d->l.no_memory |= !id;
+	if (!id || !node.block)
+		return INDEX_NONE;
+	if (known != INDEX_NONE) {
+		lang_error(&d->l, s->place, NULL, "%s is defined twice", id);
+		return INDEX_NONE;
+	}
+	if (d->nodes.n < DRAFT_MAX_NODES)
+		return draft_add(d, node);
+	lang_error(&d->l, s->place, NULL, "more than %d components", DRAFT_MAX_NODES);
+	return INDEX_NONE;
+}
+
+static void note_template(struct draft *d, const struct space *space, const struct stmt *template)
+{
+	for (const struct stmt *s = template->body; s && !d->l.no_memory; s = s->next) {
+		const struct registered_component *registered;
+
+		if (!s->block)
+			continue;
+		if (str_is(s->name, "foreach")) {
+			for (const struct stmt *x = s->body; x; x = x->next)
+				if (x->block && str_is(x->name, "template"))
+					note_template(d, space, x);
+			continue;
+		}
+		registered = module_declares(space, s->name) ? NULL : draft_find(d, s->name);
+		if (registered)
+			d->l.no_memory |= !vec_push(&d->templates, registered);
+		else
+			d->awaits_modules = true; /* a custom component may be any */
+	}
+}
+
+static bool id_of(struct draft *d, const struct stmt *arguments, struct str *ret)
+{
+	const struct stmt *id = module_attribute(arguments->body, "id");
+	struct andiron_value value = {.kind = ANDIRON_VALUE_STRING};
+
+	if (id && (!id->value || !eval(&d->l, id->value, &value)))
+		return false;
+	*ret = text_of(value.string);
+	if (value.kind == ANDIRON_VALUE_STRING)
+		return true;
+	lang_error(&d->l, id->value->place, NULL, "id is the name of a label in double quotes");
+	return false;
+}
+
+bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
+		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id)
+{
+	const struct stmt *collection = module_attribute(arguments->body, PORT);
+	uint32_t node = add_node(d, loop->scope, loop->block, collection);
+	const struct andiron_value *value;
+	const char *id;
+
+	if (node == INDEX_NONE || !id_of(d, arguments, ret_id))
+		return false;
+	note_template(d, loop->scope->space, template);
+	id = d->nodes.p[node].plan.id;
+	value = supplied_get(d->l.supplied, id, EXPORT);
+	if (value) {
+		d->l.no_memory |= supplied_copy(d->l.arena, value, ret) < 0;
+		return !d->l.no_memory;
+	}
+	if (!d->l.supplied)
+		lang_warning(&d->l, loop->block->place, NULL,
+			     "what %s makes is not checked: its items are known when the agent "
+			     "runs",
+			     id);
+	fetched_wait(d, loop->scope, loop->block, id);
+	return false;
+}
+
+static bool fits(struct str text)
+{
+	bool good = text.n > 0 && text.n <= MAX_KEY;
+
+	for (size_t i = 0; good && i < text.n; i++)
+		good = ascii_is_alnum(text.p[i]) || text.p[i] == '_' || text.p[i] == '-';
+	return good;
+}
+
+static uint64_t hash_item(const struct andiron_value *item)
+{
+	uint64_t hash = item->n_items;
+
+	for (uint64_t i = 0; i < item->n_items; i++) {
+		hash = hash_mix(hash, hash_str(text_of(item->keys[i])));
+		hash = hash_mix(hash, hash_str(text_of(item->items[i].string)));
+	}
+	return hash;
+}
+
+static struct str member(const struct andiron_value *item, struct str name)
+{
+	for (uint64_t i = 0; name.n && i < item->n_items; i++)
+		if (str_eq(text_of(item->keys[i]), name))
+			return text_of(item->items[i].string);
+	return STR_NULL;
+}
+
+const char *foreach_items_key(struct draft *d, const struct andiron_value *item, struct str id,
+			      struct intern *seen)
+{
+	struct str text = member(item, id);
+	const char *key, *all;
+	size_t before;
+
+	if (fits(text))
+		key = arena_printf(d->l.arena, "%.*s", STR_FMT(text));
+	else
+		key = arena_printf(d->l.arena, "%016llx",
+				   (unsigned long long)(text.n ? hash_str(text)
+							       : hash_item(item)));
+	all = key;
+	for (size_t n = 2; all; n = n < MAX_SAME ? n + 1 : seen->strings.n) {
+		before = seen->strings.n;
+		if (intern_add(seen, str_of(all)) == INDEX_NONE)
+			all = NULL;
+		else if (seen->strings.n > before)
+			return all;
+		else
+			all = arena_printf(d->l.arena, "%s-%zu", key, n);
+	}
+	d->l.no_memory = true;
+	return NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* foreach over targets that components export while they run. Its collection is the input of a
+ * component of its own, `foreach.LABEL`, which keeps what comes and supplies it as a value
+ * (supplied.h): a list of maps. So a change of the collection is a change of the plan as any other
+ * value's: what an item makes is found again by the item's key, and goes on untouched. Before the
+ * first list the block waits.
+ *
+ * The list is sorted, so that another order is no change, and is sent at most twice a second. */
+#pragma once
+
+#include "base/intern.h"
+#include "host/lang/draft.h"
+#include "host/registry.h"
+
+extern const struct registered_component foreach_items;
+
+/* Adds the component for the block. True, its list in the plan's memory, and which label its
+ * argument `id` names, if any; false where the block waits, as it then is listed, or after an
+ * error. What the template may bring is noted in the draft: the agent chooses which capabilities it
+ * keeps before it knows of items. */
+bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
+		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id);
+
+/* What tells an item from the others over time: the text of its member `id`, where that fits into
+ * the id of a component, or else what is computed of that, or of all of it where `id` is empty or
+ * the item lacks it. `seen`: those that were given; a second one of the same gets a number. NULL
+ * without memory. */
+const char *foreach_items_key(struct draft *d, const struct andiron_value *item, struct str id,
+			      struct intern *seen);
