@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define RETRY_S    1
+#define RETRY_S      1
 #define LIVE_LONGEST (24 * 3600 * NS_PER_SEC)
-#define COMPONENTS "/api/v0/web/components"
+#define COMPONENTS   "/api/v0/web/components"
 
 /* A look at the last minutes that a worker draws. */
 struct look {
@@ -144,14 +144,15 @@ static void answer_reload(struct server_request *r, int32_t result)
 		answer.status = 202;
 		answer.body = STR("not reloaded yet: the new configuration is taken when a value "
 				  "is there that it waits for; the log says whose\n");
-	} else if (result == -EOPNOTSUPP || result == -ECANCELED || result == -ENOMEM ||
-		   result == -EBUSY || result == -ETIMEDOUT) {
+	} else if (result == -EOPNOTSUPP) {
+		answer.status = 501;
+		answer.body = STR("nobody reads a configuration here\n");
+	} else if (result == -ECANCELED || result == -ENOMEM || result == -EBUSY ||
+		   result == -ETIMEDOUT) {
 		answer.status = 503;
 		answer.retry_s = RETRY_S;
-		answer.body = result == -EOPNOTSUPP
-				      ? STR("nobody reads a configuration here\n")
-				      : STR("not reloaded now; the configuration is being changed, "
-					    "or the agent is stopping: ask again\n");
+		answer.body = STR("not reloaded now; the configuration is being changed, or the "
+				  "agent is stopping: ask again\n");
 	}
 	server_answer(r, &answer);
 }
@@ -287,8 +288,7 @@ static void look(struct service *self, struct server_request *r, bool pprof)
 		return;
 	}
 	if (k) {
-		k->look.form = pprof ? LIVE_PPROF
-				     : k->look.against_ns ? LIVE_COMPARED : LIVE_FLAME;
+		k->look.form = pprof ? LIVE_PPROF : k->look.against_ns ? LIVE_COMPARED : LIVE_FLAME;
 		k->service = self;
 		k->asker = r;
 	}

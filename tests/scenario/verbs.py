@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verbs that need no privilege: help, validate, plugins, inspect."""
 
+import contextlib
 import json
 import os
 import shutil
+import socket
+import threading
 
-from tap import ANDIRON, andiron, case, environment, main, run, write
+from tap import ANDIRON, andiron, case, environment, main, run, with_capabilities, write
 
 GOOD = """
 discovery.process "all" { }
@@ -270,6 +273,61 @@ def current_directory_is_not_searched():
     andiron("plugins", "--plugin-dir", ".", env=environment(ANDIRON_PLUGIN_PATH="")).expect(
         0, "test.thing"
     )
+
+
+@contextlib.contextmanager
+def status_socket(path, *answers):
+    """A status socket whose requests have these answers, one after the other; None: never one."""
+    held = []
+
+    def serve():
+        with contextlib.suppress(OSError):
+            for answer in answers:
+                client, _ = listener.accept()
+                while b"\r\n\r\n" not in client.recv(65536):
+                    pass
+                if answer:
+                    body = answer.encode()
+                    client.sendall(b"HTTP/1.0 %s\r\nContent-Length: 0\r\n\r\n" % body)
+                    client.close()
+                held.append(client)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            os.remove(path)
+
+
+@case
+def reload_waits_for_what_passes():
+    """`andiron reload` asks again while an agent begins. What no patience changes ends it at once,
+    and so does an agent that takes the request and never answers."""
+
+    def reload(*arguments, path="s"):
+        return ("reload", "--patience", "1h", *arguments, path)
+
+    with status_socket("s", "503 Busy", "503 Busy", "200 OK"):
+        andiron(*reload()).expect(0)
+    with status_socket("s", "501 Not Supported"):
+        andiron(*reload()).expect(1)
+    with status_socket("s", None):
+        andiron(*reload("--timeout", "300ms")).expect(1, "s has not answered within 300ms", "log")
+    write("file", "")
+    andiron(*reload(path="file")).expect(1, "cannot ask file: it is no socket", "--status")
+    andiron(*reload(path="file/s")).expect(1, "cannot ask file/s: Not a directory")
+    with status_socket("s", None):
+        os.chmod("s", 0)
+        refused = (
+            with_capabilities([], ANDIRON, *reload()) if os.geteuid() == 0 else andiron(*reload())
+        )
+        refused.expect(1, "cannot ask s: Permission denied", "agent's user")
 
 
 @case

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `andiron reload`: has a running agent read its configuration again, and says what came of it, by
  * the agent's status socket. SIGHUP does the same and tells nobody, so a service manager that sends
- * it takes every reload for done. It waits as long as the change takes: an agent that ends closes
- * the socket. */
+ * it takes every reload for done. A change takes its time, and an agent that ends closes the
+ * socket; one that hangs does neither, so there is a limit (--timeout). What may pass by itself is
+ * asked for again (--patience), all else is said at once. */
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "http/polled.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define AGAIN_MS 100
 
 struct reload {
-	int64_t patience_ns;
+	int64_t patience_ns, timeout_ns;
 	const char *path;
 	struct http_polled loop;
 	int64_t until_ns;
@@ -20,25 +25,59 @@ struct reload {
 	int code;
 };
 
+/* Why no agent will ever be reached there by this user, in words that follow the path, or NULL. One
+ * that begins makes its socket, and one that was killed leaves it behind; both may come. */
+static const char *wrong_with(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? NULL : strerror(errno);
+	if (!S_ISSOCK(st.st_mode))
+		return "it is no socket";
+	return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 && errno == EACCES ? strerror(errno)
+										  : NULL;
+}
+
 static void say(const struct reload *self, const struct http_response *r)
 {
+	const char *wrong = r->status ? NULL : wrong_with(self->path);
+	char time[32];
+
 	if (r->status >= 200 && r->status < 300)
 		printf("%.*s", STR_FMT(r->body));
 	else if (r->status)
 		fprintf(stderr, "andiron reload: %.*s", STR_FMT(r->body));
+	else if (r->result == -ETIMEDOUT)
+		fprintf(stderr,
+			"andiron reload: %s has not answered within %s: the agent still makes the "
+			"change, or hangs; its log says what came of it\n",
+			self->path, duration_format(self->timeout_ns, time, sizeof(time)));
+	else if (wrong)
+		fprintf(stderr,
+			"andiron reload: cannot ask %s: %s; name the path that `andiron run "
+			"--status` has, and be root or the agent's user\n",
+			self->path, wrong);
 	else
 		fprintf(stderr,
 			"andiron reload: %s; does `andiron run --status %s` run, as this user?\n",
 			r->error, self->path);
 }
 
-/* An agent that begins or makes a change cannot be told now. */
+/* An agent that begins, ends or makes a change cannot be told now. */
+static bool may_pass(const struct reload *self, const struct http_response *r)
+{
+	if (r->status)
+		return r->status == 503;
+	return (r->result == -ECONNREFUSED || r->result == -ECONNRESET) && !wrong_with(self->path);
+}
+
 static void on_answer(void *context, const struct http_response *r)
 {
 	struct reload *self = context;
 
 	self->answered = true;
-	self->final = (r->status && r->status != 503) || clock_mono() >= self->until_ns;
+	self->final = !may_pass(self, r) || clock_mono() >= self->until_ns;
 	self->code = r->status >= 200 && r->status < 300 ? EXIT_OK : EXIT_FAILED;
 	if (self->final)
 		say(self, r);
@@ -52,6 +91,7 @@ static int ask(struct reload *self, struct error *err)
 		.method = "POST",
 		.url = STR("http://andiron"),
 		.path = "/-/reload",
+		.timeout_ms = (self->timeout_ns + NS_PER_MSEC - 1) / NS_PER_MSEC,
 		.done = on_answer,
 		.context = self,
 	};
@@ -88,7 +128,7 @@ static int run(struct reload *self)
 
 static int reload_verb(int argc, char **argv)
 {
-	struct reload self = {0};
+	struct reload self = {.timeout_ns = 300 * NS_PER_SEC};
 	int first, code = options_parse(&verb_reload, &self, argc, argv, &first);
 
 	if (code == OPTIONS_DONE && argc - first != 1)
@@ -101,20 +141,25 @@ static int reload_verb(int argc, char **argv)
 
 static const struct flag flags[] = {
 	{"patience", 0, FLAG_INTO(struct reload, patience_ns), "DURATION",
-	 "how long to ask again where nobody answers, or the agent just begins (default 0s)", 0,
+	 "how long to ask again where nobody is there, or the agent just begins (default 0s)", 0,
 	 3600 * NS_PER_SEC},
+	{"timeout", 0, FLAG_INTO(struct reload, timeout_ns), "DURATION",
+	 "how long to wait for what comes of it, once an agent is asked (default 5m)", 1,
+	 86400 * NS_PER_SEC},
 	{0},
 };
 
 const struct command verb_reload = {
 	.verb = "reload",
 	.run = reload_verb,
-	.usage = "[--patience DURATION] SOCKET",
+	.usage = "[--patience DURATION] [--timeout DURATION] SOCKET",
 	.brief = "have a running agent read its configuration again",
-	.summary = "Asks the agent at SOCKET, the path that its `run --status` names, to read its "
-		   "configuration again, as SIGHUP does, and waits for what comes of it. It fails "
-		   "where the agent refuses, and says why: the configuration has errors, or needs "
-		   "what only a restart brings. What ran then goes on.",
+	.summary =
+		"Asks the agent at SOCKET, the path that its `run --status` names, to read its "
+		"configuration again, as SIGHUP does, and waits for what comes of it. It fails "
+		"where the agent refuses, and says why: the configuration has errors, or needs "
+		"what only a restart brings. What ran then goes on. Where nobody answers in time, "
+		"the change may still be made.",
 	.examples = "sudo andiron reload /run/andiron/status\n",
 	.flags = flags,
 	.mixed = true,

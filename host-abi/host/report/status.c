@@ -115,7 +115,8 @@ static void answer_reload(struct client *c, int r, const struct error *err)
 		       STR("not reloaded yet: the new configuration is taken when a value is "
 			   "there that it waits for; the log says whose\n"));
 	} else if (r == -EOPNOTSUPP) {
-		answer(c, status, "text/plain", STR("nobody reads a configuration here\n"));
+		answer(c, "501 Not Supported", "text/plain",
+		       STR("nobody reads a configuration here\n"));
 	} else if (r == -EBUSY || r == -ECANCELED) {
 		answer(c, status, "text/plain",
 		       STR("not reloaded now: the configuration is being changed, or the agent "

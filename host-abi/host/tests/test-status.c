@@ -181,7 +181,7 @@ TEST(reloads_need_a_reader)
 
 	scene_open(&s);
 	ask(&s, "POST /-/reload HTTP/1.0\n\n", &out);
-	expect(strstr(out.p, "503 ") && strstr(out.p, "nobody reads a configuration"));
+	expect(strstr(out.p, "501 ") && strstr(out.p, "nobody reads a configuration"));
 	buf_free(&out);
 	scene_close(&s);
 }
