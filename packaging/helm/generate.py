@@ -131,7 +131,7 @@ def schema_of(value, name, words, foreign):
         required = [
             k
             for k, v in value.items()
-            if (isinstance(v, dict) and inner[k].get("properties"))
+            if (isinstance(v, dict) and inner[k].get("properties") and k != "global")
             or (not isinstance(v, (dict, list)) and v != "")
         ]
         for key in foreign.get(name, []):

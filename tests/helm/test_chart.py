@@ -5,7 +5,8 @@
 A file of cases/ has cases: a line "=== NAME", values, a line "---", and what is expected. Of a
 rendering that is how it differs from base.yaml, object by object; in refused.txt it is the message.
 A case without `backend` or `config` has the base's backend, and under its name a line "# on
-VERSION" sets Kubernetes's minor, and "# with FILE" adds values that the chart has in a file.
+VERSION" sets Kubernetes's minor, "# named NAME" the release's name, and "# with FILE" adds values
+that the chart has in a file.
 --write writes what is expected anew, for a person to read the difference.
 
 Both Helms must agree. Each object must be what three minors of Kubernetes or the Prometheus
@@ -64,6 +65,8 @@ class Case:
             self.values = BACKEND + values
         minor = re.match("# on (.*)\n", values)
         self.minor = minor[1] if minor else "1.37"
+        release = re.search("^# named (.*)$", values, re.M)
+        self.release = release[1] if release else "andiron"
         self.files = [f"{CHART}/{name}" for name in re.findall("^# with (.*)$", values, re.M)]
 
     def run(self, helm):
@@ -71,7 +74,7 @@ class Case:
         with tempfile.TemporaryDirectory() as folder:
             write(f"{folder}/values.yaml", self.values)
             done = subprocess.run(
-                [helm, "template", "andiron", CHART, "--namespace=profiling"]
+                [helm, "template", self.release, CHART, "--namespace=profiling"]
                 + [f"--values={file}" for file in [*self.files, f"{folder}/values.yaml"]]
                 + [f"--kube-version={self.minor}"],
                 capture_output=True,

@@ -79,6 +79,28 @@
 {{- end }}
 {{- end }}
 
+{{- $same := dict }}
+{{- range $section := tuple (dict "name" "backend.headers" "names" (keys (default dict $b.headers))) (dict "name" "backend.pyroscope.tenantID" "names" (ternary (list "X-Scope-OrgID") list (not (empty $b.pyroscope.tenantID)))) (dict "name" "backend.secret" "names" (ternary (list "Authorization") list (not (empty (or $b.secret.tokenKey $b.secret.usernameKey))))) (dict "name" "backend.secret.headers" "names" (keys (default dict $b.secret.headers))) }}
+{{- range $name := $section.names | sortAlpha }}
+{{- $key := include "andiron.headerName" $name | lower }}
+{{- if not (regexMatch "^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$" $name) }}
+{{- $wrong = append $wrong (printf "%s has %q, which is no name of a header: write it as in \"X-Api-Key\", and its value behind it." $section.name $name) }}
+{{- else if hasKey $same $key }}
+{{- $wrong = append $wrong (printf "%s gives the header %q, and %s: names are the same whatever their case, and whether \"-\" or \"_\" stands in them; keep one of the two." $section.name $name (get $same $key)) }}
+{{- end }}
+{{- $_ := set $same $key (printf "%s gives %q" $section.name $name) }}
+{{- end }}
+{{- end }}
+{{- $keys := dict "backend.secret.tokenKey" $b.secret.tokenKey "backend.secret.usernameKey" $b.secret.usernameKey "backend.secret.passwordKey" $b.secret.passwordKey "backend.tls.caKey" $b.tls.caKey "backend.tls.certKey" $b.tls.certKey "backend.tls.privateKey" $b.tls.privateKey }}
+{{- range $name, $key := default dict $b.secret.headers }}
+{{- $_ := set $keys (printf "The key of backend.secret.headers %q" $name) $key }}
+{{- end }}
+{{- range $value, $key := $keys }}
+{{- if and $key (not (regexMatch "^[-._a-zA-Z0-9]+$" $key)) }}
+{{- $wrong = append $wrong (printf "%s is %q, which no Secret has: write the key's name, such as \"token\"." $value $key) }}
+{{- end }}
+{{- end }}
+
 {{- range tuple "namespace" "pod" "container" "node" "service_name" }}
 {{- if hasKey (default dict $b.externalLabels) . }}
 {{- $wrong = append $wrong (printf "backend.externalLabels has %q, which would take the place of each profile's own: give it another name." .) }}
@@ -157,6 +179,23 @@
 {{- $ports = append $ports $port }}
 {{- end }}
 
+{{- $listens := dict "listenPort" $v.listenPort }}
+{{- if $v.receive.enabled }}{{ $_ := set $listens "receive.port" $v.receive.port }}{{ end }}
+{{- range default list $v.extraPorts }}
+{{- $_ := set $listens (printf "extraPorts %q" .name) (default .port .targetPort) }}
+{{- end }}
+{{- $sysctls := dig "sysctls" list (default dict (default (dig "podSecurityContext" dict (default dict $v.global)) $v.controller.podSecurityContext)) }}
+{{- $low := contains "net.ipv4.ip_unprivileged_port_start" (toJson $sysctls) }}
+{{- if $v.gateway.enabled }}{{ $_ := set $listens "gateway.port" $v.gateway.port }}{{ end }}
+{{- range $name, $port := $listens }}
+{{- if and (lt (int64 $port) 1024) (or (not $low) (eq $name "gateway.port")) }}
+{{- $wrong = append $wrong (printf "%s is %d, and a port below 1024 needs a capability that no agent has: write 1024 or more." $name (int64 $port)) }}
+{{- end }}
+{{- if and $v.controller.hostNetwork (ne $name "gateway.port") (has (toString (int64 $port)) (list "10248" "10249" "10250" "10255" "10256")) }}
+{{- $wrong = append $wrong (printf "%s is %d and controller.hostNetwork true, but kubelet and kube-proxy listen there on every node: write another port." $name (int64 $port)) }}
+{{- end }}
+{{- end }}
+
 {{- with $v.gateway }}
 {{- if and .enabled $v.config }}
 {{- $wrong = append $wrong "gateway.enabled is true, and the agents' configuration is taken from \"config\": write there where it sends to and install the gateway as a release of its own, or leave \"config\" out." }}
@@ -167,7 +206,7 @@
 {{- if and (not .spool.persistent) .spool.storageClassName }}
 {{- $wrong = append $wrong "gateway.spool.storageClassName is given, but gateway.spool.persistent is false: set that to true." }}
 {{- end }}
-{{- if eq (int64 .port) (int64 $v.listenPort) }}
+{{- if and .enabled (eq (int64 .port) (int64 $v.listenPort)) }}
 {{- $wrong = append $wrong (printf "gateway.port and listenPort are both %d: give one of them another." (int64 .port)) }}
 {{- end }}
 {{- $spool := include "andiron.bytes" .spool.size }}
@@ -219,8 +258,13 @@
 {{- if and $v.serviceMonitor.enabled $v.podMonitor.enabled }}
 {{- $wrong = append $wrong "serviceMonitor and podMonitor are enabled, and each sample would be taken twice: keep one of them." }}
 {{- end }}
-{{- if and $v.image.digest (not (regexMatch "^sha256:[0-9a-f]{64}$" $v.image.digest)) }}
+{{- if and $v.image.digest (not (regexMatch "^(sha256:)?[0-9a-f]{64}$" $v.image.digest)) }}
 {{- $wrong = append $wrong (printf "image.digest is %q: write it as \"sha256:\" and 64 digits." $v.image.digest) }}
+{{- end }}
+
+{{- $fullname := include "andiron.fullname" . }}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $fullname) }}
+{{- $wrong = append $wrong (printf "%q is no name for a Service: write one of lower-case letters, digits and \"-\", a letter first, as fullnameOverride." $fullname) }}
 {{- end }}
 
 {{- if $wrong }}

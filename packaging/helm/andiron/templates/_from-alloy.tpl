@@ -29,6 +29,7 @@ agent: leave it out
 configReloader: leave it out; a changed configuration is taken up without it
 controller.autoscaling: leave it out; there is one pod for each node
 controller.enableStatefulSetAutoDeletePVC: leave it out; "spool" says what is kept
+controller.extraLabels: write it as "controller.podLabels"
 controller.extraAnnotations: write it as "controller.annotations"
 controller.parallelRollout: write it as "controller.updateStrategy"
 controller.podDisruptionBudget: leave it out; a drain leaves pods of a DaemonSet alone
@@ -44,6 +45,7 @@ networkPolicy.policyTypes: leave it out; both ways are ruled
 rbac.clusterRules: leave it out; the agent lists and watches pods, and more goes into "extraObjects"
 rbac.rules: leave it out; the agent lists and watches pods, and more goes into "extraObjects"
 service.clusterIP: leave it out; that of metrics is headless, and "receive" has one of its own
+service.externalTrafficPolicy: leave it out; nobody outside the cluster asks the agent for anything
 service.internalTrafficPolicy: leave it out; "receive" leads to the agent of the own node
 service.nodePort: leave it out; nobody outside the cluster asks the agent for anything
 service.type: leave it out; that of metrics is headless, and "receive" has one of its own

@@ -1,19 +1,17 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */}}
-{{- /* How things are called, and quantities as bytes. */}}
+{{- /* How things are called, and quantities as bytes. Names are quoted wherever they are written:
+       one of digits alone would be a number. */}}
 
 {{- define "andiron.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* A release's name may have dots, and that of a Service none. */}}
 {{- define "andiron.fullname" -}}
 {{- $name := include "andiron.name" . }}
-{{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
-{{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 63 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
-{{- end }}
+{{- $full := printf "%s-%s" .Release.Name $name }}
+{{- if contains $name .Release.Name }}{{ $full = .Release.Name }}{{ end }}
+{{- default $full .Values.fullnameOverride | replace "." "-" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "andiron.namespace" -}}
@@ -30,8 +28,8 @@
 {{- end }}
 
 {{- define "andiron.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "andiron.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "andiron.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "andiron.labels" -}}
@@ -44,13 +42,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* Of the pod of `helm test`, which neither DaemonSet nor Service may take for an agent. */}}
 {{- define "andiron.testLabels" -}}
 app.kubernetes.io/name: {{ printf "%s-test" (include "andiron.name" . | trunc 58 | trimSuffix "-") }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- /* name, namespace and labels of an object; more labels follow. */}}
 {{- define "andiron.metadata" -}}
-name: {{ include "andiron.fullname" . }}
-namespace: {{ include "andiron.namespace" . }}
+name: {{ include "andiron.fullname" . | quote }}
+namespace: {{ include "andiron.namespace" . | quote }}
 labels:
   {{- include "andiron.labels" . | nindent 2 }}
 {{- end }}
@@ -61,7 +59,7 @@ labels:
 {{- $name := .Values.image.repository }}
 {{- if $registry }}{{ $name = printf "%s/%s" (trimSuffix "/" $registry) $name }}{{ end }}
 {{- if .Values.image.digest }}
-{{- printf "%s@%s" $name .Values.image.digest }}
+{{- printf "%s@sha256:%s" $name (trimPrefix "sha256:" .Values.image.digest) }}
 {{- else }}
 {{- printf "%s:%s" $name (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
@@ -96,9 +94,10 @@ labels:
 {{- printf "%s-receive" (include "andiron.fullname" . | trunc 55 | trimSuffix "-") }}
 {{- end }}
 
-{{- /* The pod between agents and backend, if it is wanted. */}}
+{{- /* The pod between agents and backend, if it is wanted. A label of its pods has this name and a
+       hash, 63 characters in all. */}}
 {{- define "andiron.gatewayName" -}}
-{{- printf "%s-gateway" (include "andiron.fullname" . | trunc 55 | trimSuffix "-") }}
+{{- printf "%s-gateway" (include "andiron.fullname" . | trunc 44 | trimSuffix "-") }}
 {{- end }}
 
 {{- define "andiron.gatewayNamespace" -}}
@@ -107,12 +106,12 @@ labels:
 
 {{- define "andiron.gatewaySelectorLabels" -}}
 app.kubernetes.io/name: {{ printf "%s-gateway" (include "andiron.name" . | trunc 55 | trimSuffix "-") }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "andiron.gatewayMetadata" -}}
-name: {{ include "andiron.gatewayName" . }}
-namespace: {{ include "andiron.gatewayNamespace" . }}
+name: {{ include "andiron.gatewayName" . | quote }}
+namespace: {{ include "andiron.gatewayNamespace" . | quote }}
 labels:
   {{- include "andiron.labels" . | fromYaml | merge (include "andiron.gatewaySelectorLabels" . | fromYaml) | toYaml | nindent 2 }}
 {{- end }}

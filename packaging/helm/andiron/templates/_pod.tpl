@@ -45,7 +45,7 @@ args:
 {{- define "andiron.volumes" -}}
 - name: config
   configMap:
-    name: {{ . }}
+    name: {{ . | quote }}
 - name: run
   emptyDir:
     medium: Memory

@@ -7,7 +7,7 @@
 - name: BACKEND_USERNAME
   valueFrom:
     secretKeyRef:
-      name: {{ .name }}
+      name: {{ .name | quote }}
       key: {{ .usernameKey | quote }}
 {{- end }}
 {{- end }}
@@ -30,11 +30,11 @@
 {{- with .Values.backend.secret.name }}
 - name: credentials
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
 {{- end }}
 {{- with .Values.backend.tls.secret }}
 - name: tls
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
 {{- end }}
 {{- end }}
