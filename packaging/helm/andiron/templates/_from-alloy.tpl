@@ -5,6 +5,7 @@
 {{- define "andiron.fromAlloy" -}}
 alloy: leave it out
 alloy.clustering: leave it out; each agent discovers the pods of its own node
+alloy.command: leave it out; the image has one program
 alloy.configMap: write the text of the configuration as "config", or describe it by "backend" and "discovery"
 alloy.configMap.content: write it as "config", or describe it by "backend" and "discovery"
 alloy.enableHttpServerPort: leave it out
@@ -18,6 +19,7 @@ alloy.initialDelaySeconds: write it into "readinessProbe"
 alloy.lifecycle: leave it out; the agent delivers what it holds when it is told to stop
 alloy.listenAddr: leave it out; the agent listens at its pod's address
 alloy.listenPort: write it as "listenPort"
+alloy.listenScheme: leave it out; for TLS write status.http with its block tls as "config"
 alloy.livenessProbe: write it as "livenessProbe"
 alloy.mounts: write "extra" of it as "mounts.extra"; no other host path is needed
 alloy.resources: write it as "resources"
@@ -25,6 +27,7 @@ alloy.securityContext: write it as "securityContext"; the default is the least t
 alloy.stabilityLevel: leave it out; no component needs it
 alloy.storagePath: write the node's folder as "spool.path"
 alloy.timeoutSeconds: write it into "readinessProbe"
+alloy.uiPathPrefix: leave it out; the agent's page is at "/"
 agent: leave it out
 configReloader: leave it out; a changed configuration is taken up without it
 controller.autoscaling: leave it out; there is one pod for each node
