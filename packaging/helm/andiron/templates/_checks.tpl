@@ -34,13 +34,15 @@
 {{- end }}
 {{- range $name, $example := dict "pyroscope.url" "4040" "otlp.endpoint" "4317" }}
 {{- $url := get (get $b (first (splitList "." $name))) (last (splitList "." $name)) }}
-{{- if and $url (not (regexMatch "^https?://[^/]" $url)) }}
+{{- if and $url (not (regexMatch "^https?://[^/]" (trim $url))) }}
 {{- $host := regexReplaceAll "^[a-zA-Z0-9+.-]*://" $url "" | trimPrefix "/" | default (printf "host:%s" $example) }}
 {{- $wrong = append $wrong (printf "backend.%s is %q: write it with its scheme, \"http://%s\" or \"https://%s\"." $name $url $host $host) }}
+{{- else if regexMatch "\\s" (trim (default "" $url)) }}
+{{- $wrong = append $wrong (printf "backend.%s is %q, and a URL holds no space: take it out." $name $url) }}
 {{- end }}
 {{- end }}
 {{- with $b.parca.address }}
-{{- if not (regexMatch "^(https?://)?[^/]+:[0-9]+/?$" .) }}
+{{- if not (regexMatch "^(https?://)?[^/\\s]+:[0-9]+/?$" (trim .)) }}
 {{- $wrong = append $wrong (printf "backend.parca.address is %q: write host and port, \"parca.parca.svc.cluster.local:7070\"." .) }}
 {{- end }}
 {{- end }}
@@ -159,10 +161,21 @@
 {{- if not $spool }}
 {{- $wrong = append $wrong (printf "spool.size is %q: write a number of bytes such as \"256Mi\"." (toString $v.spool.size)) }}
 {{- else if lt (int64 $spool) 8388608 }}
-{{- $wrong = append $wrong (printf "spool.size is %q: write at least \"8Mi\"." $v.spool.size) }}
+{{- $wrong = append $wrong (printf "spool.size is %q: write at least \"8Mi\"." (toString $v.spool.size)) }}
 {{- end }}
 {{- if not (regexMatch "^/([^/.][^/]*/?)+$" $v.spool.path) }}
 {{- $wrong = append $wrong (printf "spool.path is %q: write a folder of the node from its root on, such as \"/var/lib/andiron\"." $v.spool.path) }}
+{{- end }}
+
+{{- range $v.controller.volumes.extra }}
+{{- if has .name (list "config" "run" "spool" "credentials" "tls") }}
+{{- $wrong = append $wrong (printf "controller.volumes.extra has %q, as a volume of the chart is called: give it another name, in mounts.extra too." .name) }}
+{{- end }}
+{{- end }}
+{{- range concat (default list $v.controller.initContainers) (default list $v.controller.extraContainers) }}
+{{- if eq .name "andiron" }}
+{{- $wrong = append $wrong "A container of controller.initContainers or extraContainers is called \"andiron\", as the agent's own: give it another name." }}
+{{- end }}
 {{- end }}
 
 {{- $names := list "http" }}
@@ -213,7 +226,7 @@
 {{- if not $spool }}
 {{- $wrong = append $wrong (printf "gateway.spool.size is %q: write a number of bytes such as \"1Gi\"." (toString .spool.size)) }}
 {{- else if lt (int64 $spool) 8388608 }}
-{{- $wrong = append $wrong (printf "gateway.spool.size is %q: write at least \"8Mi\"." .spool.size) }}
+{{- $wrong = append $wrong (printf "gateway.spool.size is %q: write at least \"8Mi\"." (toString .spool.size)) }}
 {{- end }}
 {{- end }}
 

@@ -26,7 +26,7 @@ local.file {{ include "andiron.headerName" $name | quote }} {
     insecure = true
 {{- end }}
 {{- $headers := merge (dict) (default (dict) $b.headers) }}
-{{- with $b.pyroscope.tenantID }}{{ $_ := set $headers "X-Scope-OrgID" . }}{{ end }}
+{{- with $b.pyroscope.tenantID }}{{ $_ := set $headers "X-Scope-OrgID" (toString (ternary . (int64 .) (kindIs "string" .))) }}{{ end }}
 {{- with $headers }}
     headers = {
 {{- range $name, $value := . }}

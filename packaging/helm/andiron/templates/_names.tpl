@@ -69,9 +69,9 @@ labels:
 {{- define "andiron.bytes" -}}
 {{- $text := toString . }}
 {{- if kindIs "float64" . }}{{ $text = toString (int64 .) }}{{ end }}
-{{- if regexMatch "^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$" $text }}
+{{- if regexMatch "^[0-9]+(\\.[0-9]+)?([KMGTP]i|[mkMGTP]|[eE][0-9]+)?$" $text }}
 {{- $unit := regexFind "[A-Za-z]+$" $text }}
-{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $units := dict "" 1 "m" 0.001 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "P" 1000000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 }}
 {{- mulf (float64 (trimSuffix $unit $text)) (get $units $unit) | int64 }}
 {{- end }}
 {{- end }}
@@ -124,5 +124,5 @@ labels:
 
 {{- define "andiron.url" -}}
 {{- $b := .Values.backend }}
-{{- $b.pyroscope.url | default $b.parca.address | default $b.otlp.endpoint }}
+{{- $b.pyroscope.url | default $b.parca.address | default $b.otlp.endpoint | default "" | trim }}
 {{- end }}
