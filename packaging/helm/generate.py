@@ -134,6 +134,8 @@ def schema_of(value, name, words, foreign):
             if (isinstance(v, dict) and inner[k].get("properties") and k != "global")
             or (not isinstance(v, (dict, list)) and v != "")
         ]
+        if not name:
+            inner["enabled"] = {"type": "boolean", "description": "For a parent's `condition`."}
         for key in foreign.get(name, []):
             inner.setdefault(key, {"description": "Of Alloy's chart; refused with advice."})
         section = {"type": "object", "properties": inner, "additionalProperties": False}
@@ -185,6 +187,8 @@ helm install andiron packaging/helm/andiron -n andiron \\
 - `helm test andiron -n andiron` proves that a profile of a pod arrives. If it fails,
   `kubectl -n andiron logs andiron-test` says why; Helm 3 cannot show it (`--logs`) if it succeeds.
 - `helm uninstall` leaves the spool on the nodes.
+- As a part of another chart it takes `enabled`, which the parent's `condition` looks at, and
+  `global`.
 
 ## Values
 | value | default | meaning |
