@@ -173,7 +173,8 @@ def fresh_machine_takes_them():
 
 @case
 def service_is_nobody():
-    """systemd runs the agent as a user without a name, with at most six capabilities and filters.
+    """systemd runs the agent as a user without a name, with at most six capabilities and filters,
+    and finds little to say against both services.
 
     This one only delivers, so it keeps but what a reload needs to read a file of root's alone."""
     machine = installed()
@@ -182,6 +183,8 @@ def service_is_nobody():
     path.chmod(0o600)  # root's alone, as a file with credentials is
     machine.run("systemctl", "start", "andiron")
     pid = running(machine)
+    for unit, tenths in (("andiron", 25), ("andiron-gateway", 15)):
+        machine.run("systemd-analyze", "security", f"--threshold={tenths}", f"{unit}.service")
     for limit in ("CapabilityBoundingSet", "AmbientCapabilities"):
         assert set(service(machine, limit).split()) == {f"cap_{name}" for name in SIX}, limit
     socket = f"/proc/{machine.first}/root/run/andiron/status"
@@ -231,7 +234,8 @@ def reload_is_checked():
 @case
 def gateway_passes_on():
     """The gateway's service has no capability, and takes profiles, which wait for the server. A
-    file of root's alone it may not read, and says so; a secret that systemd hands it it reads."""
+    file of root's alone it may not read, and says so; a secret that systemd hands it it reads, also
+    at a reload, where the configuration names it by the service's own environment."""
     machine, unit, port = installed(), "andiron-gateway", free_port()
     path, secret = (
         pathlib.Path(f"{machine.root}/etc/andiron/{n}") for n in ("gateway.alloy", "key")
@@ -245,7 +249,13 @@ def gateway_passes_on():
     ):
         assert old in example, old
         example = example.replace(old, new)
-    path.write_text(re.sub(r"// (bearer_token_file = )", r"\1", example), encoding="utf-8")
+    secretive = re.sub("// bearer_token_file = .*", "bearer_token = local.file.t.content", example)
+    secretive += """local.file "t" {
+  filename  = sys.env("CREDENTIALS_DIRECTORY") + "/token"
+  is_secret = true
+}
+"""
+    path.write_text(secretive, encoding="utf-8")
     for one in (path, secret):
         one.touch()
         one.chmod(0o600)
@@ -259,6 +269,12 @@ def gateway_passes_on():
     machine.run("sh", "-c", f"printf '{more}' >{dropin}/key.conf; systemctl daemon-reload")
     machine.run("systemctl", "restart", unit)
     machine.run("systemctl", "reload", unit)
+    path.write_text(secretive + "broken\n", encoding="utf-8")
+    machine.refused("systemctl", "reload", unit)
+    assert f"gateway.alloy:{secretive.count(chr(10)) + 1}:" in machine.ask(
+        "journalctl", "-u", unit, "-o", "cat"
+    )
+    path.write_text(secretive, encoding="utf-8")
     pid = machine.ask("systemctl", "show", "--property", "MainPID", "--value", unit)
     status = dict(
         line.split(":\t", 1) for line in machine.run("cat", f"/proc/{pid}/status").splitlines()
