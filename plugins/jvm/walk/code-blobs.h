@@ -22,6 +22,13 @@ JVM_INLINE int in_interpreter(const struct jvm_state *s, __u64 pc)
 	return pc - s->process.interpreter < s->process.interpreter_limit - s->process.interpreter;
 }
 
+JVM_INLINE int in_call_stub(const struct jvm_state *s, __u64 pc)
+{
+	__u32 before = s->process.call_stub_before;
+
+	return pc - (s->process.call_stub - before) < before + s->process.call_stub_behind;
+}
+
 /* The blob's address, or 0. */
 JVM_INLINE __u64 block_find(const struct jvm_state *s, int i, __u64 pc)
 {
@@ -51,6 +58,7 @@ JVM_INLINE __u64 block_find(const struct jvm_state *s, int i, __u64 pc)
 #define JVM_NAME_NMETHOD 0x00646f6874656d6eull /* "nmethod\0" */
 #define JVM_NAME_NATIVE  0x6e2065766974616eull /* "native n" */
 #define JVM_NAME_UPCALL  0x735f6c6c61637075ull /* "upcall_s" */
+#define JVM_NAME_VTABLE  0x6320656c62617476ull /* "vtable c": its stubs make no frame */
 
 JVM_INLINE void blob_kind(struct jvm_state *s)
 {
@@ -61,9 +69,11 @@ JVM_INLINE void blob_kind(struct jvm_state *s)
 		__u8 kind = s->header[at->blob_kind & (JVM_HEADER - 1)];
 
 		s->nmethod = kind == at->kind_nmethod;
+		s->upcall = kind == at->kind_upcall;
 		return;
 	}
 	name = word_at(header64(s, at->blob_name));
+	s->upcall = name == JVM_NAME_UPCALL;
 	s->nmethod = name == JVM_NAME_NMETHOD || name == JVM_NAME_NATIVE;
 }
 
@@ -131,14 +141,13 @@ JVM_GLOBAL int jvm_returns(__u32 cpu, __u64 pc)
 {
 	struct jvm_state *s = h_state(cpu);
 
-	if (!s)
+	if (!s || pc == 0)
 		return 0;
 	if (pc == s->process.call_stub || in_interpreter(s, pc) || pc == s->proved)
 		return 1;
 	if (heap_of(s, pc) < 0 || !jvm_behind_call(cpu, pc))
 		return 0;
-	if (pc != 0)
-		s->proved = pc;
+	s->proved = pc;
 	return 1;
 }
 

@@ -65,11 +65,36 @@ JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w,
 	return frame_at(s, w, word_at(sp - 8), sp, fp);
 }
 
+/* Length of the pop of a register at b, 0: it is none. */
+JVM_INLINE __u32 pop_bytes(const __u8 *b)
+{
+	if ((b[0] & 0xf8) == 0x58)
+		return 1;
+	return b[0] == 0x41 && (b[1] & 0xf8) == 0x58 ? 2 : 0;
+}
+
+/* C1 hands two words to the check of a subtype on the stack: push, push, call, pop, pop. Do they
+ * lie above the frame of a call that returns to pc? */
+JVM_GLOBAL int jvm_words_handed(__u32 cpu, __u64 pc)
+{
+	struct jvm_state *s = h_state(cpu);
+	__u32 first;
+
+	if (!s || h_read(s->bytes, 16, pc - 8) != 0 || s->bytes[3] != 0xe8 ||
+	    (s->bytes[2] & 0xf8) != 0x50)
+		return 0;
+	first = pop_bytes(s->bytes + 8);
+	return first && pop_bytes(s->bytes + 8 + first);
+}
+
 /* A frame whose call has been walked. */
 JVM_INLINE enum jvm_step frame_leave(struct jvm_state *s, struct andiron_walk *w)
 {
 	__u64 sp = w->regs[JVM_SP] + s->frame_size, pair[2];
 
+	if (s->nmethod && s->stub_left && jvm_words_handed(s->cpu, w->pc))
+		sp += 16;
+	s->stub_left = 0;
 	if (s->frame_size < 16)
 		return frame_left(s, w, w->regs[JVM_SP] + 8, w->regs[JVM_FP]);
 	if (h_read(pair, sizeof(pair), sp - 16) != 0)
@@ -247,9 +272,11 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 		sp += 16;
 	} else {
 		sp += s->frame_size;
-		/* JDK 8 pushes what its x87 instructions work on. */
-		for (__u32 i = 1; i < 4 && !returns(s, word_at(sp - 8)); i++) {
-			if (returns(s, word_at(sp - 8 + 8ull * i)) && !s->process.at.entry_words) {
+		/* The search of a text pushes what is near a page's end and the stack pointer
+		 * before, JDK 8 what its x87 instructions work on. What no call returns to, but is
+		 * the JVM's code, is not pushed: a handler, or a virtual thread's barrier. */
+		for (__u32 i = 1; i < 5 && heap_of(s, word_at(sp - 8)) < 0; i++) {
+			if (returns(s, word_at(sp - 8 + 8ull * i))) {
 				sp += 8ull * i;
 				break;
 			}
@@ -394,6 +421,38 @@ JVM_INLINE enum jvm_step chained_stub_leave(struct jvm_state *s, struct andiron_
 	return JVM_STEP_LOST;
 }
 
+/* A stub that native code has called, in which the thread stands. Its frame is made and left by
+ * push %rbp; mov %rsp, %rbp … leave or pop %rbp; ret. */
+JVM_GLOBAL int jvm_called_stub_leave(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+	const __u8 *b;
+	__u64 sp, fp, ret;
+
+	if (!s || !w || h_read(s->bytes, 8, w->pc - 2) != 0)
+		return JVM_STEP_LOST;
+	b = s->bytes + 2;
+	sp = w->regs[JVM_SP];
+	fp = w->regs[JVM_FP];
+	if ((b[0] == 0x55 && b[1] == 0x48 && b[2] == 0x8b && b[3] == 0xec) ||
+	    (b[0] == 0xc3 && (b[-1] == 0xc9 || b[-1] == 0x5d))) {
+		sp += 8;
+	} else if (b[-1] == 0x55 && b[0] == 0x48 && b[1] == 0x8b && b[2] == 0xec) {
+		fp = word_at(sp);
+		sp += 16;
+	} else if (fp >= sp && fp - sp < 1u << 16 && !(fp & 7)) {
+		sp = fp + 16;
+		fp = word_at(fp);
+	} else {
+		return JVM_STEP_LOST;
+	}
+	ret = word_at(sp - 8);
+	if (!user_address(ret) || heap_of(s, ret) >= 0 || !jvm_behind_call(cpu, ret))
+		return JVM_STEP_LOST;
+	return step_to(w, ret, sp, fp);
+}
+
 /* Code that is no method's: stubs, adapters. */
 JVM_GLOBAL int jvm_stub_step(__u32 cpu)
 {
@@ -405,6 +464,7 @@ JVM_GLOBAL int jvm_stub_step(__u32 cpu)
 	if (!s || !w)
 		return JVM_STEP_LOST;
 	leaf = w->exact && JVM_ALL_KNOWN(w);
+	s->stub_left = leaf;
 	sp = w->regs[JVM_SP];
 	fp = w->regs[JVM_FP];
 	if (!leaf && s->process.at.entry_words && s->frame_size < 16 && !returns(s, w->pc))
@@ -413,9 +473,12 @@ JVM_GLOBAL int jvm_stub_step(__u32 cpu)
 		andiron_walk_push(w, JVM_WHAT(JVM_FRAME_STUB, 0), s->id);
 	if (!leaf && s->frame_size >= 16)
 		return frame_leave(s, w);
+	if (leaf && (s->upcall || in_call_stub(s, w->pc)))
+		return jvm_called_stub_leave(cpu);
 	/* What a stub has not written yet may look like its return address: a frame that is proved
 	 * by the call before it comes first. */
 	if (leaf && fp >= sp && fp - sp < 1u << 16 && !(fp & 7) &&
+	    word_at(header64(s, s->process.at.blob_name)) != JVM_NAME_VTABLE &&
 	    jvm_returns_here(s->cpu, word_at(fp + 8)))
 		return step_to(w, word_at(fp + 8), fp + 16, word_at(fp));
 	if (leaf)

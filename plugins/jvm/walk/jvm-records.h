@@ -118,7 +118,8 @@ struct jvm_process {
 	__u32 n_exits;
 	__u32 entries_start; /* offsets in the interpreter: all entries are between them */
 	__u32 entries_limit;
-	__u32 reserved;
+	__u16 call_stub_before; /* bytes of the stub that end at `call_stub`, 0: not known */
+	__u16 call_stub_behind; /* and that begin there */
 	struct jvm_offsets at;
 	struct jvm_heap heaps[JVM_HEAPS];
 	struct jvm_entry entries[JVM_ENTRIES];

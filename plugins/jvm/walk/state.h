@@ -71,6 +71,8 @@ struct jvm_state {
 	__u32 frame_complete;
 	__u32 frame_size; /* bytes */
 	__u32 nmethod;    /* is one */
+	__u32 upcall;     /* is a stub by which native code calls Java */
+	__u32 stub_left;  /* the frame before was a stub's, in which the thread stands */
 	__u32 compile_id;
 	__u8 header[JVM_HEADER + 8];
 

@@ -6,7 +6,10 @@ of walks that were given up.
 To record again: run java/Load.java, M.java and V.java by each JVM, with -Xint, C1 and C2, and
 `probe PID 700 FOLDER` for each (FORGET=1: registers are not known). The JVMs are those that the
 tests fetch, all of OpenJDK (GPL-2.0 with Classpath Exception). A recording holds the registers and
-some hundred words of a thread."""
+some hundred words of a thread.
+
+Behind them stand walks from within stubs, and where code has pushed words: of java/Stubs.java, of a
+program that JNI calls, and of one in Clojure, chosen by hand."""
 
 import io
 import os
