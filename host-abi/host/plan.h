@@ -90,8 +90,7 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 void plan_free(struct plan *plan);
 
 /* What would wait though it does not in `from`, where something of that stops in `to`: the first of
- * it, or NULL. Such a change loses what runs for a value that may never come; targets for a foreach
- * do, and only from components that run with it. O(nodes²). */
+ * it, or NULL. Such a change loses what runs for a value that may never come. O(nodes²). */
 const struct plan_waiting *plan_loses(const struct plan *from, const struct plan *to);
 
 /* Adds the components of `next` that supply values, without edges, and the files of its values; a

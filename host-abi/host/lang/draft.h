@@ -81,6 +81,8 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 
 /* A block of a component, as a node: its position, or INDEX_NONE after an error. */
 uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s);
+/* Says that no component has the block's name. */
+void draft_refuse(struct draft *d, const struct scope *scope, const struct stmt *s);
 /* The component of that name or NULL; all plugins are loaded where none has it. */
 const struct registered_component *draft_find(struct draft *d, struct str name);
 

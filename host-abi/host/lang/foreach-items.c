@@ -7,7 +7,7 @@
 #include "base/ascii.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "host/lang/fetched.h"
+#include "host/lang/import.h"
 #include "host/lang/module.h"
 #include "host/lang/supplied.h"
 #include "host/lang/values/eval.h"
@@ -54,11 +54,19 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 	return 0;
 }
 
+static void say(struct items *s, uint32_t state, const char *text)
+{
+	s->host->health(s->instance, state, &(struct andiron_str){text, strlen(text)});
+}
+
 static int32_t start(void *self, struct andiron_error *err)
 {
 	struct items *s = self;
+	int32_t r = s->host->extension(s->instance, ANDIRON_VALUES_ID, &s->values);
 
-	return s->host->extension(s->instance, ANDIRON_VALUES_ID, &s->values);
+	if (r == 0)
+		say(s, ANDIRON_HEALTH_HEALTHY, "it has been given no targets yet");
+	return r;
 }
 
 struct listing {
@@ -134,11 +142,6 @@ static int send(struct items *s)
 	}
 	arena_free(&l.arena);
 	return r;
-}
-
-static void say(struct items *s, uint32_t state, const char *text)
-{
-	s->host->health(s->instance, state, &(struct andiron_str){text, strlen(text)});
 }
 
 static void on_timer(void *arg)
@@ -259,7 +262,7 @@ static uint32_t add_node(struct draft *d, const struct scope *scope, const struc
 	return INDEX_NONE;
 }
 
-static void note_template(struct draft *d, const struct space *space, const struct stmt *template)
+static void note_template(struct draft *d, const struct scope *scope, const struct stmt *template)
 {
 	for (const struct stmt *s = template->body; s && !d->l.no_memory; s = s->next) {
 		const struct registered_component *registered;
@@ -269,14 +272,19 @@ static void note_template(struct draft *d, const struct space *space, const stru
 		if (str_is(s->name, "foreach")) {
 			for (const struct stmt *x = s->body; x; x = x->next)
 				if (x->block && str_is(x->name, "template"))
-					note_template(d, space, x);
+					note_template(d, scope, x);
 			continue;
 		}
-		registered = module_declares(space, s->name) ? NULL : draft_find(d, s->name);
+		if (module_declares(scope->space, s->name) ||
+		    import_waits_for(scope->space, s->name)) {
+			d->awaits_modules = true; /* a custom component may be any */
+			continue;
+		}
+		registered = draft_find(d, s->name);
 		if (registered)
 			d->l.no_memory |= !vec_push(&d->templates, registered);
 		else
-			d->awaits_modules = true; /* a custom component may be any */
+			draft_refuse(d, scope, s);
 	}
 }
 
@@ -304,7 +312,7 @@ bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const str
 
 	if (node == INDEX_NONE || !id_of(d, arguments, ret_id))
 		return false;
-	note_template(d, loop->scope->space, template);
+	note_template(d, loop->scope, template);
 	id = d->nodes.p[node].plan.id;
 	value = supplied_get(d->l.supplied, id, EXPORT);
 	if (value) {
@@ -313,10 +321,9 @@ bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const str
 	}
 	if (!d->l.supplied)
 		lang_warning(&d->l, loop->block->place, NULL,
-			     "what %s makes is not checked: its items are known when the agent "
-			     "runs",
+			     "what %s makes of its items is not checked: they are known when the "
+			     "agent runs",
 			     id);
-	fetched_wait(d, loop->scope, loop->block, id);
 	return false;
 }
 

@@ -3,7 +3,7 @@
  * component of its own, `foreach.LABEL`, which keeps what comes and supplies it as a value
  * (supplied.h): a list of maps. So a change of the collection is a change of the plan as any other
  * value's: what an item makes is found again by the item's key, and goes on untouched. Before the
- * first list the block waits.
+ * first list the block makes nothing.
  *
  * The list is sorted, so that another order is no change, and is sent at most twice a second. */
 #pragma once
@@ -15,9 +15,9 @@
 extern const struct registered_component foreach_items;
 
 /* Adds the component for the block. True, its list in the plan's memory, and which label its
- * argument `id` names, if any; false where the block waits, as it then is listed, or after an
- * error. What the template may bring is noted in the draft: the agent chooses which capabilities it
- * keeps before it knows of items. */
+ * argument `id` names, if any; false where there is none yet, or after an error. What the template
+ * may bring is noted in the draft: the agent chooses which capabilities it keeps before it knows of
+ * items. */
 bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
 		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id);
 

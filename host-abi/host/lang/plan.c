@@ -141,6 +141,13 @@ const struct registered_component *draft_find(struct draft *d, struct str name)
 	return registry_find(d->l.registry, name);
 }
 
+void draft_refuse(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	if (!is_other_signal(d, s))
+		unknown_component(d, scope, s);
+	lose(d, scope, s);
+}
+
 uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	struct draft_node node = {.block = s, .scope = scope, .plan.place = s->place};
@@ -148,9 +155,7 @@ uint32_t draft_component(struct draft *d, const struct scope *scope, const struc
 
 	node.plan.registered = draft_find(d, s->name);
 	if (!node.plan.registered) {
-		if (!is_other_signal(d, s))
-			unknown_component(d, scope, s);
-		lose(d, scope, s);
+		draft_refuse(d, scope, s);
 		return INDEX_NONE;
 	}
 	if (!check_label(d, s, node.plan.registered->component))

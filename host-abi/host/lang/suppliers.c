@@ -4,8 +4,6 @@
  * host/plan.h. */
 #include "host/plan.h"
 
-#include "host/lang/foreach-items.h"
-
 #include <errno.h>
 
 static struct plan_node *find_node(const struct plan *plan, const char *id)
@@ -40,19 +38,12 @@ static bool stops_any(const struct plan *from, const struct plan *to)
 	return false;
 }
 
-static bool is_for_items(const struct plan *plan, const struct plan_waiting *waiting)
-{
-	const struct plan_node *node = find_node(plan, waiting->waits_for);
-
-	return node && node->registered == &foreach_items;
-}
-
 const struct plan_waiting *plan_loses(const struct plan *from, const struct plan *to)
 {
 	const struct plan_waiting *first = NULL;
 
 	vec_each (&to->waiting, waiting)
-		if (!first && !waits(from, waiting->id) && !is_for_items(to, waiting))
+		if (!first && !waits(from, waiting->id))
 			first = waiting;
 	return first && stops_any(from, to) ? first : NULL;
 }

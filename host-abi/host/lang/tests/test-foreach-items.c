@@ -67,15 +67,17 @@ static void expect_made(const char *source, struct supplied *s, const char *expe
 	free(got);
 }
 
-/* Until there is a list the block waits, and its collection has somebody who takes it. */
-TEST(waits_for_its_items)
+/* Until there is a list nothing is made, and the collection has somebody who takes it. */
+TEST(begins_without_items)
 {
 	char *got = plan_text(str_of(LOOP("", ANY("x.app"))));
 
-	expect(strstr(got, "f:4:1: warning: what foreach.f makes is not checked"));
+	expect(strstr(got, "f:4:1: warning: what foreach.f makes of its items is not checked"));
 	expect(strstr(got, "node foreach.f: {}\n") && strstr(got, EDGE));
-	expect(strstr(got, "foreach.f waits for foreach.f, whatever it is\n"));
-	expect(!strstr(got, "test.any"));
+	expect(!strstr(got, "waits for") && !strstr(got, "test.any"));
+	free(got);
+	got = plan_text(str_of(LOOP("", "unknown.thing \"a\" {}")));
+	expect(strstr(got, "f:8:5: error: ") && strstr(got, "unknown.thing"));
 	free(got);
 }
 
