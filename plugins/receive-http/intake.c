@@ -83,7 +83,7 @@ static int push_labels(const struct push_request *request, const struct pushed *
 		if (!vec_push(out, l))
 			return -ENOMEM;
 	}
-	return intake_service_name(out, first, name);
+	return request->named ? 0 : intake_service_name(out, first, name);
 }
 
 /* Labels are sorted, copied and looked up for each profile that has them. */
@@ -137,6 +137,21 @@ static int read_push(const struct intake_head *head, const struct push_request *
 	buf_free(&raw);
 	free(profiles);
 	free(starts);
+	return rc;
+}
+
+static int take_otlp(const struct intake_request *request, const struct intake_head *head,
+		     struct str body, const struct andiron_batch **ret, struct error *err)
+{
+	struct push_request push = {.named = true};
+	series_labels labels = {0};
+	int rc = otlp_request_parse(body, &push, request->rejected, err);
+
+	*ret = NULL;
+	if (!rc && push.profiles.n)
+		rc = read_push(head, &push, &labels, ret, err);
+	vec_free(&labels);
+	push_request_fini(&push);
 	return rc;
 }
 
@@ -327,6 +342,12 @@ static int take_ingest(const struct intake_request *request, const struct intake
 int intake_read(const struct intake_request *request, const struct intake_head *head,
 		const struct andiron_batch **ret, unsigned int *ret_status, struct error *err)
 {
+	static int (*const take[])(const struct intake_request *, const struct intake_head *,
+				   struct str, const struct andiron_batch **, struct error *) = {
+		[INTAKE_PUSH] = take_push,
+		[INTAKE_INGEST] = take_ingest,
+		[INTAKE_OTLP] = take_otlp,
+	};
 	struct buf raw = BUF_NULL;
 	struct str body = request->body;
 	int rc = 0;
@@ -341,8 +362,7 @@ int intake_read(const struct intake_request *request, const struct intake_head *
 				  INTAKE_MAX_RAW >> 20);
 	}
 	if (!rc)
-		rc = request->api == INTAKE_PUSH ? take_push(request, head, body, ret, err)
-						 : take_ingest(request, head, body, ret, err);
+		rc = take[request->api](request, head, body, ret, err);
 	buf_free(&raw);
 	if (rc)
 		*ret_status = rc == -ENOMEM ? 503 : rc == -E2BIG ? 413 : 400;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a request's bytes to a batch: what is asked of /push.v1.PusherService/Push and of /ingest.
- * Profiles keep their own bytes; folded text becomes rows. Plain functions of their input, for
- * workers.
+/* From a request's bytes to a batch: what is asked of /push.v1.PusherService/Push, of /ingest and
+ * of OTLP's /v1development/profiles. Profiles of pprof keep their own bytes; those of OTLP become
+ * such, and folded text becomes rows. Plain functions of their input, for workers.
  *
  * Sources: pyroscope, pkg/ingester/pyroscope (what /ingest means); Alloy,
  * internal/component/pyroscope/receive_http (labels). */
@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/str.h"
+
+#include "receive-http/otlp-request.h"
 
 #include <andiron/batch.h>
 
@@ -18,6 +20,7 @@
 enum intake_api {
 	INTAKE_PUSH,
 	INTAKE_INGEST,
+	INTAKE_OTLP,
 };
 
 /* A request; what it does not say is empty. */
@@ -27,6 +30,7 @@ struct intake_request {
 	struct str content_type, content_encoding;
 	/* Of /ingest's query. */
 	struct str name, from, until, format, sample_rate, spy_name, units, aggregation;
+	struct otlp_rejected *rejected; /* of OTLP: is told what was left out */
 };
 
 /* Whoever asks. */
@@ -35,7 +39,7 @@ struct intake_head {
 	int64_t now_ns; /* CLOCK_REALTIME */
 };
 
-/* Makes the batch: 0 and one reference, and how many profiles are in it. Or a negative errno and
+/* Makes the batch: 0 and one reference, or NULL where OTLP has no samples. Or a negative errno and
  * *ret_status, what HTTP calls it, with a text, a sentence for whoever sent it (none: memory is
  * short). */
 int intake_read(const struct intake_request *request, const struct intake_head *head,

@@ -7,28 +7,31 @@
 #define COUNTER(member) ABI_COUNTER(struct receiver_counts, member)
 #define GAUGE(member)   ABI_GAUGE(struct receiver_counts, member)
 
-static const struct abi_metric_row rows[] = {
-	{"pyroscope_receive_http_tcp_connections", GAUGE(connections),
-	 "Connections that are open."},
-	{"pyroscope_receive_http_tcp_connections_limit", GAUGE(connection_limit),
-	 "Connections that may be open."},
-	{"pyroscope_receive_http_held_bytes", GAUGE(held_bytes),
-	 "Bytes of requests that are being read or wait for their answer."},
-	{"pyroscope_receive_http_accepted_requests_total", COUNTER(accepted),
-	 "Requests whose profiles were handed on (200)."},
-	{"pyroscope_receive_http_accepted_bytes_total", COUNTER(bytes),
-	 "Bytes of the bodies of requests that were handed on."},
-	{"pyroscope_receive_http_refused_requests_total", COUNTER(refused),
-	 "Requests that were at fault (4xx but 429)."},
-	{"pyroscope_receive_http_delayed_requests_total", COUNTER(rejected),
-	 "Requests that were asked to come again, since somebody behind had no room (429)."},
-	{"pyroscope_receive_http_failed_requests_total", COUNTER(failed),
-	 "Requests that this agent could not take (5xx)."},
-};
+#define ROWS(of)										   \
+	{of "_tcp_connections", GAUGE(connections),						   \
+	 "Connections that are open."},								   \
+	{of "_tcp_connections_limit", GAUGE(connection_limit),					   \
+	 "Connections that may be open."},							   \
+	{of "_held_bytes", GAUGE(held_bytes),							   \
+	 "Bytes of requests that are being read or wait for their answer."},			   \
+	{of "_accepted_requests_total", COUNTER(accepted),					   \
+	 "Requests whose profiles were handed on (200)."},					   \
+	{of "_accepted_bytes_total", COUNTER(bytes),						   \
+	 "Bytes of the bodies of requests that were handed on."},				   \
+	{of "_refused_requests_total", COUNTER(refused),					   \
+	 "Requests that were at fault (4xx but 429)."},						   \
+	{of "_delayed_requests_total", COUNTER(rejected),					   \
+	 "Requests that were asked to come again, since somebody behind had no room (429)."},	   \
+	{of "_failed_requests_total", COUNTER(failed),						   \
+	 "Requests that this agent could not take (5xx)."}
+
+static const struct abi_metric_row rows[] = {ROWS("pyroscope_receive_http")};
+static const struct abi_metric_row otlp_rows[] = {ROWS("andiron_otlp_receive")};
 
 void receive_metrics(const struct receiver *r, const struct andiron_metric_sink *sink)
 {
 	struct receiver_counts counts = receiver_counts(r);
 
-	abi_metrics(sink, rows, sizeof(rows) / sizeof(rows[0]), &counts);
+	abi_metrics(sink, receiver_takes_otlp(r) ? otlp_rows : rows, sizeof(rows) / sizeof(rows[0]),
+		    &counts);
 }

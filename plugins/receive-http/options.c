@@ -19,26 +19,30 @@
 
 #define SECONDS(n) ((n)*NS_PER_SEC)
 
-static const struct andiron_option http[] = {
-	OPTION(STRING, "listen_address", "\"\"",
-	       "The IP address to listen at; empty: all of this machine's."),
-	OPTION(INT, "listen_port", "8080",
-	       "The port; 0 takes one that is free, which the log names.", .max = 65535),
-	OPTION(INT, "conn_limit", "1024",
-	       "How many connections there may be at once; Alloy's default is 16384.", .min = 1,
-	       .max = 65536),
-	OPTION(DURATION, "server_read_timeout", "\"30s\"",
-	       "How long a request's head may take as a whole, and its body again.",
-	       .min = NS_PER_SEC, .max = SECONDS(3600)),
-	OPTION(DURATION, "server_write_timeout", "\"30s\"",
-	       "How long an answer may take to be made, and again to be sent.", .min = NS_PER_SEC,
-	       .max = SECONDS(3600)),
-	OPTION(DURATION, "server_idle_timeout", "\"120s\"",
-	       "How long a connection stays open between requests.", .min = NS_PER_SEC,
-	       .max = SECONDS(3600)),
-	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",
-	       .block = &server_tls_options),
-};
+/* `port`: the default, as a text. */
+#define HTTP(port)										   \
+	OPTION(STRING, "listen_address", "\"\"",						   \
+	       "The IP address to listen at; empty: all of this machine's."),			   \
+	OPTION(INT, "listen_port", port,							   \
+	       "The port; 0 takes one that is free, which the log names.", .max = 65535),	   \
+	OPTION(INT, "conn_limit", "1024",							   \
+	       "How many connections there may be at once; Alloy's default is 16384.", .min = 1,   \
+	       .max = 65536),									   \
+	OPTION(DURATION, "server_read_timeout", "\"30s\"",					   \
+	       "How long a request's head may take as a whole, and its body again.",		   \
+	       .min = NS_PER_SEC, .max = SECONDS(3600)),					   \
+	OPTION(DURATION, "server_write_timeout", "\"30s\"",					   \
+	       "How long an answer may take to be made, and again to be sent.", .min = NS_PER_SEC, \
+	       .max = SECONDS(3600)),								   \
+	OPTION(DURATION, "server_idle_timeout", "\"120s\"",					   \
+	       "How long a connection stays open between requests.", .min = NS_PER_SEC,		   \
+	       .max = SECONDS(3600)),								   \
+	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",		   \
+	       .block = &server_tls_options)
+
+static const struct andiron_option http[] = {HTTP("8080")};
+static const struct andiron_option otlp_http[] = {HTTP("4318")};
+static const struct andiron_options otlp_http_options = ANDIRON_OPTIONS(otlp_http);
 static const struct andiron_options http_options = ANDIRON_OPTIONS(http);
 
 static const struct andiron_option options[] = {
@@ -56,6 +60,18 @@ static const struct andiron_option options[] = {
 	       .effect = "debug information goes to the server directly"),
 };
 const struct andiron_options receive_options = ANDIRON_OPTIONS(options);
+
+static const struct andiron_option otlp_options[] = {
+	OPTION(RECEIVERS, "forward_to", NULL,
+	       "Who gets the profiles. A request is answered once all of them have them; where one "
+	       "has no room, with 429 and Retry-After.",
+	       .flags = ANDIRON_OPTION_REQUIRED, .since = "0.1"),
+	OPTION(BLOCK, "http", NULL,
+	       "Where exporters send to, by OTLP over HTTP: /v1development/profiles. A body may "
+	       "have 16 MiB, and 48 MiB uncompressed.",
+	       .block = &otlp_http_options, .since = "0.1"),
+};
+const struct andiron_options receive_otlp_options = ANDIRON_OPTIONS(otlp_options);
 
 static const struct andiron_value *http_of(const struct andiron_value *args)
 {
@@ -101,14 +117,14 @@ static unsigned int seconds(const struct andiron_value *block, const char *name,
 	return (unsigned int)((ns + NS_PER_SEC - 1) / NS_PER_SEC);
 }
 
-int receive_place_init(struct server_options *ret, const struct andiron_value *args,
+int receive_place_init(struct server_options *ret, const struct andiron_value *args, uint16_t port,
 		       struct error *err)
 {
 	const struct andiron_value *block = http_of(args), *at;
 	const struct andiron_value *t = block ? value_get(block, "tls") : NULL;
 	const char *fault = find_fault(args, &at);
 	struct server_options place = {
-		.port = (uint16_t)(block ? value_int(block, "listen_port", 8080) : 8080),
+		.port = (uint16_t)(block ? value_int(block, "listen_port", port) : port),
 		.limits = {.connections = (unsigned int)(block ? value_int(block, "conn_limit",
 									   CONNECTIONS)
 							       : CONNECTIONS),

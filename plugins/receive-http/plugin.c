@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-receive-http.so: pyroscope.receive_http, profiles from SDKs. The ABI's verbs over the
- * engine in receiver.h. */
+/* andiron-receive-http.so: pyroscope.receive_http, profiles from SDKs, and otlp.receive, profiles
+ * from OpenTelemetry's exporters. The ABI's verbs over the engine in receiver.h. */
 #include "receive-http/metrics.h"
 #include "receive-http/options.h"
 #include "receive-http/receiver.h"
@@ -16,9 +16,13 @@ static int32_t validate(const struct andiron_host *host, const struct andiron_va
 	return 0;
 }
 
-static int32_t create(const struct andiron_host *host, uint64_t id,
-		      const struct andiron_value *args, void **ret_self,
-		      struct andiron_error *ret_err)
+static uint16_t port_of(bool otlp)
+{
+	return otlp ? RECEIVE_OTLP_PORT : RECEIVE_PORT;
+}
+
+static int32_t make(const struct andiron_host *host, uint64_t id, const struct andiron_value *args,
+		    bool otlp, void **ret_self, struct andiron_error *ret_err)
 {
 	const struct abi_context context = {host, id};
 	struct error err = ERROR_NULL;
@@ -30,14 +34,27 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 		error_set(&err, -ENOSYS, "this host is too old: it has no offer_batch");
 		return abi_error(host, ret_err, &err, -ENOSYS);
 	}
-	rc = receive_place_init(&place, args, &err);
+	rc = receive_place_init(&place, args, port_of(otlp), &err);
 	if (rc)
 		return abi_error(host, ret_err, &err, rc);
-	rc = receiver_new(&context, &place, &receiver);
+	rc = receiver_new(&context, &place, otlp, &receiver);
 	receive_place_fini(&place);
 	if (!rc)
 		*ret_self = receiver;
 	return rc;
+}
+
+static int32_t create(const struct andiron_host *host, uint64_t id,
+		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
+{
+	return make(host, id, args, false, ret_self, err);
+}
+
+static int32_t create_otlp(const struct andiron_host *host, uint64_t id,
+			   const struct andiron_value *args, void **ret_self,
+			   struct andiron_error *err)
+{
+	return make(host, id, args, true, ret_self, err);
 }
 
 static int32_t start(void *self, struct andiron_error *ret_err)
@@ -52,7 +69,7 @@ static int32_t update(void *self, const struct andiron_value *args, struct andir
 {
 	struct error err = ERROR_NULL;
 	struct server_options place;
-	int rc = receive_place_init(&place, args, &err);
+	int rc = receive_place_init(&place, args, port_of(receiver_takes_otlp(self)), &err);
 
 	if (!rc) {
 		rc = receiver_update(self, &place, &err);
@@ -81,4 +98,19 @@ static const struct andiron_component receive_http = {
 	.metrics = metrics,
 };
 
-ANDIRON_PLUGIN("receive-http", ANDIRON_VERSION, "Apache-2.0", &receive_http);
+static const struct andiron_component otlp_receive = {
+	.size = sizeof(otlp_receive),
+	.name = "otlp.receive",
+	.summary = "Receives OTLP's profiles signal over HTTP.",
+	.options = &receive_otlp_options,
+	.validate = validate,
+	.create = create_otlp,
+	.start = start,
+	.update = update,
+	.drain = receiver_drain,
+	.stop = receiver_stop,
+	.destroy = receiver_free,
+	.metrics = metrics,
+};
+
+ANDIRON_PLUGIN("receive-http", ANDIRON_VERSION, "Apache-2.0", &receive_http, &otlp_receive);

@@ -24,6 +24,7 @@ struct push_request {
 	VEC(struct target_label) labels;
 	VEC(struct pushed) profiles;
 	struct arena arena; /* of what JSON had */
+	bool named;         /* its labels say service_name as it is to be */
 };
 
 /* Reads it into an empty request, which borrows from `body`. 0, -ENOMEM, or -EBADMSG or -E2BIG and

@@ -9,12 +9,16 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "protobuf/message.h"
+#include "protobuf/otlp.pb-c.h"
+#include "protobuf/wire.h"
 #include "receive-http/intake.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define RETRY_S 5
+#define RETRY_S  5
+#define PROTOBUF "application/x-protobuf"
 
 struct job {
 	struct job *next, **link; /* among the receiver's */
@@ -27,10 +31,12 @@ struct job {
 	const struct andiron_batch *batch;
 	unsigned int status;
 	struct error error;
+	struct otlp_rejected rejected;
 };
 
 struct receiver {
 	struct listener listener;
+	bool otlp;
 	struct job *jobs;
 	uint64_t sequence;
 	struct receiver_counts counts;
@@ -83,12 +89,41 @@ static void count(struct receiver *r, unsigned int status)
 		r->counts.failed++;
 }
 
-static void refuse(struct server_request *request, unsigned int status, const char *why)
+/* google.rpc.Code: of its words OTLP's senders look at none, they go by the status. */
+static uint64_t rpc_code(unsigned int status)
+{
+	switch (status) {
+	case 404:
+	case 405:
+	case 415:
+		return 12;
+	case 413:
+	case 429:
+		return 8;
+	case 503:
+		return 14;
+	default:
+		return status < 500 ? 3 : 13;
+	}
+}
+
+/* google.rpc.Status{ code=1, message=2 } */
+static void put_status(struct buf *b, unsigned int status, const char *why)
+{
+	wire_put_field(b, 1, rpc_code(status));
+	wire_put_bytes(b, 2, str_of(why));
+}
+
+static void refuse(struct receiver *r, struct server_request *request, unsigned int status,
+		   const char *why)
 {
 	struct server_answer answer = {.status = status, .type = "text/plain; charset=utf-8"};
 	struct buf text = BUF_NULL;
 
-	if (is_push(request)) {
+	if (r->otlp) {
+		answer.type = PROTOBUF;
+		put_status(&text, status, why);
+	} else if (is_push(request)) {
 		answer.type = "application/json";
 		buf_printf(&text, "{\"code\":\"%s\",\"message\":", connect_code(status));
 		json_put_str(&text, str_of(why));
@@ -101,6 +136,24 @@ static void refuse(struct server_request *request, unsigned int status, const ch
 		answer.retry_s = RETRY_S;
 	server_answer(request, &answer);
 	buf_free(&text);
+}
+
+/* What was left out is said, and is not to be sent again. */
+static void accept_otlp(struct server_request *request, const struct otlp_rejected *rejected)
+{
+	Otlp__ExportProfilesPartialSuccess partial = OTLP__EXPORT_PROFILES_PARTIAL_SUCCESS__INIT;
+	Otlp__ExportProfilesServiceResponse response = OTLP__EXPORT_PROFILES_SERVICE_RESPONSE__INIT;
+	struct server_answer answer = {.status = 200, .type = PROTOBUF};
+	struct buf body = BUF_NULL;
+
+	partial.rejected_profiles = (int64_t)rejected->n;
+	partial.error_message = message_bytes(str_of(rejected->why.text));
+	if (rejected->n)
+		response.partial_success = &partial;
+	message_pack(&response, &body);
+	answer.body = buf_str(&body);
+	server_answer(request, &answer);
+	buf_free(&body);
 }
 
 static void accept_request(struct server_request *request)
@@ -143,10 +196,12 @@ static void end(struct job *job, unsigned int status, const char *why)
 	struct receiver *r = job->receiver;
 	struct server_request *request = job->request;
 
-	if (request && status == 200)
+	if (request && status == 200 && r->otlp)
+		accept_otlp(request, &job->rejected);
+	else if (request && status == 200)
 		accept_request(request);
 	else if (request)
-		refuse(request, status, why);
+		refuse(r, request, status, why);
 	job_free(job);
 	if (request)
 		listener_turn(&r->listener);
@@ -219,6 +274,10 @@ static void on_read(void *arg)
 		end(job, 503, NULL);
 		return;
 	}
+	if (!job->batch) {
+		end(job, 200, NULL);
+		return;
+	}
 	rc = c->host->offer_batch(c->instance, job->batch, on_offered, job);
 	if (rc) {
 		end_unoffered(job, rc);
@@ -256,7 +315,10 @@ static struct job *job_new(struct receiver *r, struct server_request *request)
 		return NULL;
 	a = &job->asked;
 	*a = (struct intake_request){
-		.api = is_push(request) ? INTAKE_PUSH : INTAKE_INGEST,
+		.api = r->otlp              ? INTAKE_OTLP
+		       : is_push(request) ? INTAKE_PUSH
+					  : INTAKE_INGEST,
+		.rejected = &job->rejected,
 		.body = server_request_body(request),
 		.content_type = server_request_header(request, "Content-Type"),
 		.content_encoding = server_request_header(request, "Content-Encoding"),
@@ -299,30 +361,51 @@ static void on_whole(void *context, struct server_request *request)
 		return;
 	if (job)
 		job_free(job);
-	refuse(request, 503, "memory is short");
+	refuse(r, request, 503, "memory is short");
+}
+
+/* Why this is no request for here, and what HTTP calls that; NULL: it is one. */
+static const char *wrong_place(const struct receiver *r, const struct server_request *request,
+			       unsigned int *ret_status)
+{
+	struct str path = server_request_path(request);
+	struct str type = server_request_header(request, "Content-Type");
+
+	*ret_status = 404;
+	if (r->otlp && !str_is(path, "/v1development/profiles"))
+		return "there is /v1development/profiles; gRPC is not spoken here, and other "
+		       "signals are not taken";
+	if (!r->otlp && !is_push(request) && !str_is(path, "/ingest"))
+		return "there are /push.v1.PusherService/Push and /ingest";
+	*ret_status = 405;
+	if (!server_request_is(request, "POST"))
+		return "profiles are sent by POST";
+	*ret_status = 415;
+	if (r->otlp && !str_starts(type, STR(PROTOBUF)) &&
+	    !str_starts(type, STR("application/protobuf")))
+		return "send profiles with Content-Type " PROTOBUF
+		       ", which is an exporter's encoding proto; JSON is not taken";
+	if (is_push(request) && !str_starts(type, STR("application/proto")) &&
+	    !str_starts(type, STR("application/json")))
+		return "push with Content-Type application/proto or application/json; gRPC is not "
+		       "spoken here";
+	return NULL;
 }
 
 /* What the head alone decides. */
 static void on_head(void *context, struct server_request *request)
 {
 	struct receiver *r = context;
-	struct str path = server_request_path(request);
-	struct str type = server_request_header(request, "Content-Type");
 	struct str encoding = server_request_header(request, "Content-Encoding");
+	unsigned int status;
+	const char *why = wrong_place(r, request, &status);
 
 	if (r->ending)
-		refuse(request, 503, "this agent is stopping");
-	else if (!is_push(request) && !str_is(path, "/ingest"))
-		refuse(request, 404, "there are /push.v1.PusherService/Push and /ingest");
-	else if (!server_request_is(request, "POST"))
-		refuse(request, 405, "profiles are sent by POST");
+		refuse(r, request, 503, "this agent is stopping");
+	else if (why)
+		refuse(r, request, status, why);
 	else if (encoding.n && !str_is(encoding, "gzip") && !str_is(encoding, "identity"))
-		refuse(request, 415, "the only Content-Encoding that is taken is gzip");
-	else if (is_push(request) && !str_starts(type, STR("application/proto")) &&
-		 !str_starts(type, STR("application/json")))
-		refuse(request, 415,
-		       "push with Content-Type application/proto or application/json; gRPC is not "
-		       "spoken here");
+		refuse(r, request, 415, "the only Content-Encoding that is taken is gzip");
 }
 
 static void on_over(void *context, struct server_request *request)
@@ -337,7 +420,7 @@ static void on_over(void *context, struct server_request *request)
 }
 
 int receiver_new(const struct abi_context *context, const struct server_options *options,
-		 struct receiver **ret)
+		 bool otlp, struct receiver **ret)
 {
 	struct receiver *r = calloc(1, sizeof(*r));
 	const struct server_events events = {r, on_head, on_whole, on_over};
@@ -348,6 +431,7 @@ int receiver_new(const struct abi_context *context, const struct server_options 
 		free(r);
 		return -ENOMEM;
 	}
+	r->otlp = otlp;
 	*ret = r;
 	return 0;
 }
@@ -392,6 +476,11 @@ void receiver_stop(void *self)
 const struct andiron_host *receiver_host(const struct receiver *r)
 {
 	return context_of(r)->host;
+}
+
+bool receiver_takes_otlp(const struct receiver *r)
+{
+	return r->otlp;
 }
 
 struct receiver_counts receiver_counts(const struct receiver *r)

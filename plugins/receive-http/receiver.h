@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine of pyroscope.receive_http: requests are read on workers, offered to whoever is behind
- * `forward_to`, and answered.
+/* The engine of pyroscope.receive_http and otlp.receive: requests are read on workers, offered to
+ * whoever is behind `forward_to`, and answered.
  *
  *     200            every consumer has returned from the profiles: a writer with a spool has them
  *                    on disk, one without in its queue
@@ -13,7 +13,8 @@
  *                    others have it
  *     504            no answer in time: it may have been taken
  *
- * An error is a sentence: in JSON, as Connect has it, for a push; else, and where the server
+ * An error is a sentence: in JSON, as Connect has it, for a push; in a Status of protobuf for
+ * OTLP, whose senders try again after 429, 502, 503 and 504 alone; else, and where the server
  * answers by itself (413, 429, 503, 504: lib/http-server), as plain text. Used under the
  * component's strand. */
 #pragma once
@@ -31,9 +32,9 @@ struct receiver_counts {
 	uint64_t connections, connection_limit, held_bytes;
 };
 
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM. `otlp`: it takes that alone. */
 int receiver_new(const struct abi_context *context, const struct server_options *options,
-		 struct receiver **ret);
+		 bool otlp, struct receiver **ret);
 /* All work has returned. */
 void receiver_free(void *self);
 
@@ -45,4 +46,5 @@ int32_t receiver_drain(void *self, int64_t deadline_ns);
 void receiver_stop(void *self);
 
 const struct andiron_host *receiver_host(const struct receiver *r);
+bool receiver_takes_otlp(const struct receiver *r);
 struct receiver_counts receiver_counts(const struct receiver *r);

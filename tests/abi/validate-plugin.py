@@ -26,6 +26,7 @@ PR_CAPBSET_DROP = 24
 NEEDS = {
     "status.http": "andiron.status/1",
     "pyroscope.receive_http": "offer_batch",
+    "otlp.receive": "offer_batch",
     "process.events": "CAP_",
     "pyroscope.ebpf": "CAP_",
     "discovery.kubernetes": "KUBERNETES_SERVICE_HOST",

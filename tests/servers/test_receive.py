@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_receive.py: pyroscope.receive_http between SDKs and a Pyroscope, and against strangers.
+"""test_receive.py: pyroscope.receive_http between SDKs and a Pyroscope, otlp.receive behind a
+Collector, and both against strangers.
 
 Byte for byte: a recorder before the agent has what the SDK sent, one behind it what the server got.
 """
@@ -18,7 +19,8 @@ import sys
 import tempfile
 import time
 
-from pyroscope import DEADLINE, Pyroscope, get, run, until
+from otelcol import Collector
+from pyroscope import DEADLINE, Pyroscope, free_ports, get, run, until
 from recorder import Recorder
 from wire import piece, profile
 
@@ -29,22 +31,24 @@ FORM = "multipart/form-data; boundary=b"
 class Agent:
     """`andiron run` that receives and pushes to `url`; `http` and `endpoint` are options."""
 
-    def __init__(self, url, http="", endpoint=""):
+    def __init__(
+        self, url, http="", endpoint="", by="pyroscope.receive_http", to="pyroscope.write"
+    ):
         self.folder = tempfile.TemporaryDirectory(prefix="andiron-receive-")
         self.log = pathlib.Path(self.folder.name, "log")
         self.ledger = pathlib.Path(self.folder.name, "ledger")
         config = pathlib.Path(self.folder.name, "config.alloy")
         config.write_text(
             f"""
-pyroscope.receive_http "sdk" {{
+{by} "sdk" {{
   http {{
     listen_address = "127.0.0.1"
     listen_port    = 0
     {http}
   }}
-  forward_to = [pyroscope.write.server.receiver]
+  forward_to = [{to}.server.receiver]
 }}
-pyroscope.write "server" {{
+{to} "server" {{
   endpoint {{
     url                = "{url}"
     min_backoff_period = "50ms"
@@ -250,4 +254,94 @@ def backpressure():
                 print(f"# {len(taken)} taken, {refused} refused", flush=True)
 
 
-sys.exit(run([go_sdk, python_sdk, folded, faults_are_told, strangers, backpressure]))
+COLLECTOR = """
+receivers:
+  otlp:
+    protocols:
+      http: {endpoint: 127.0.0.1:%d}
+exporters:
+  otlp_http:
+    endpoint: %s
+    retry_on_failure: {initial_interval: 100ms, max_interval: 1s}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    profiles:
+      receivers: [otlp]
+      exporters: [otlp_http]
+"""
+PROFILES = "/v1development/profiles"
+PROTOBUF = {"Content_Type": "application/x-protobuf"}
+
+
+def from_a_collector():
+    """What a Collector exports by OTLP over HTTP arrives: names, labels of the resource, and the
+    total, also where the server stood still meanwhile."""
+    (port,) = free_ports(1)
+    with Pyroscope() as server, Recorder(server.url) as behind:
+        with Agent(behind.url, by="otlp.receive") as last:
+            with Collector(COLLECTOR % (port, last.url), listens=(port,)) as collector:
+                assert collector.process.poll() is None, collector.said()
+                with Agent(f"http://127.0.0.1:{port}", to="otlp.write") as first:
+                    behind.open.clear()
+                    for i in range(30):
+                        body = b"main;work 12\nmain;idle 3\n"
+                        place = (
+                            f"/ingest?name=shop.app.cpu%7Bteam=a%7D&sampleRate=50&from={100 + i}"
+                        )
+                        status, _, text = first.post(place, body)
+                        assert status == 200, text
+                    ledger = first.stop()["writers"]["otlp.write.server"]
+                    assert ledger["delivered"] == 30 * 15, (ledger, collector.said())
+                behind.open.set()
+                last.until(lambda: len(behind.profiles()) >= 30, "all of it arrives")
+                ledger = last.stop()
+        assert ledger["taken"] == ledger["writers"]["pyroscope.write.server"]["delivered"] == 30
+        assert server.total('{service_name="shop.app.cpu"}') == 30 * 15 * 20_000_000
+        if server.stand_in:
+            series = server.series()
+            assert {one["__name__"] for one in series} == {"process_cpu"}, series
+            assert {one["team"] for one in series} == {"a"}, series
+        names = {name for _, _, names in server.frames() for name in names}
+        assert {"main", "work", "idle"} <= names, names
+
+
+def faults_of_otlp():
+    """What is no request of OTLP's is refused with a sentence, in a Status."""
+    with Pyroscope() as server, Recorder(server.url) as behind:
+        with Agent(behind.url, by="otlp.receive") as agent:
+            for path, body, headers, status, says in (
+                (PROFILES, b"\x0a\x7f", PROTOBUF, 400, "cut off"),
+                (PROFILES, b"{}", {"Content_Type": "application/json"}, 415, "proto"),
+                (PROFILES, b"", {"Content_Type": "application/grpc"}, 415, "proto"),
+                ("/v1/traces", b"", PROTOBUF, 404, PROFILES),
+                ("/ingest?name=a", b"a 1", {}, 404, PROFILES),
+                (
+                    PROFILES,
+                    gzip.compress(bytes(64 << 20)),
+                    {**PROTOBUF, "Content_Encoding": "gzip"},
+                    413,
+                    "uncompressed",
+                ),
+            ):
+                got, answer, text = agent.post(path, body, **headers)
+                assert got == status and says in text, (path, got, text)
+                assert answer["Content-Type"] == "application/x-protobuf", answer
+            assert agent.post(PROFILES, b"", **PROTOBUF)[0] == 200  # there is nothing in it
+            assert not behind.requests and agent.stop()["taken"] == 0
+
+
+sys.exit(
+    run(
+        [
+            go_sdk,
+            python_sdk,
+            folded,
+            faults_are_told,
+            strangers,
+            backpressure,
+            from_a_collector,
+            faults_of_otlp,
+        ]
+    )
+)

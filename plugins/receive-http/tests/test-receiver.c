@@ -34,7 +34,7 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 {
 	const struct abi_context context = {host, id};
 	struct receiver *r;
-	int rc = receiver_new(&context, &fixture_of(args)->options, &r);
+	int rc = receiver_new(&context, &fixture_of(args)->options, false, &r);
 
 	if (!rc)
 		*ret_self = r;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Collector is an OpenTelemetry Collector for tests, of the parts that profiles
-// pass through in a cluster: the otlp receiver and andiron's, the k8sattributes processor, and
-// an exporter that keeps what arrived. It is run as any Collector is:
+// pass through in a cluster: the otlp receiver and andiron's, the k8sattributes processor, the
+// exporter of OTLP over HTTP, and one that keeps what arrived. It is run as any Collector is:
 //
 //	collector --config=FILE --feature-gates=service.profilesSupport
 //
-// Everything but the exporter and andiron's receiver is OpenTelemetry's own, as pinned in go.mod.
+// Everything but the last one and andiron's receiver is OpenTelemetry's own, as pinned in go.mod.
 // That receiver loads libandiron where a configuration has it, and nothing otherwise.
 package main
 
@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/otlphttpexporter"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
@@ -30,10 +31,11 @@ import (
 func parts() (otelcol.Factories, error) {
 	kept, attributes := newJournalFactory(), k8sattributesprocessor.NewFactory()
 	otlp, andiron := otlpreceiver.NewFactory(), andironreceiver.NewFactory()
+	web := otlphttpexporter.NewFactory()
 	return otelcol.Factories{
 		Receivers:  map[component.Type]receiver.Factory{otlp.Type(): otlp, andiron.Type(): andiron},
 		Processors: map[component.Type]processor.Factory{attributes.Type(): attributes},
-		Exporters:  map[component.Type]exporter.Factory{kept.Type(): kept},
+		Exporters:  map[component.Type]exporter.Factory{kept.Type(): kept, web.Type(): web},
 		Telemetry:  otelconftelemetry.NewFactory(),
 	}, nil
 }

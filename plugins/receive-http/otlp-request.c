@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources and their profiles. Contract in otlp-request.h. Tables of the dictionary are split into
+ * entries first, since they may stand behind the profiles. */
+#include "receive-http/otlp-private.h"
+
+#include "base/ascii.h"
+#include "protobuf/wire.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int add_label(struct otlp_reading *r, size_t start, struct str name, struct str value)
+{
+	struct push_request *out = r->out;
+
+	if (out->labels.n >= PUSH_MAX_LABELS || out->labels.n - start >= PUSH_MAX_SERIES_LABELS)
+		return error_set(r->err, -E2BIG,
+				 "a resource has more than %u attributes, or the request more than "
+				 "%u",
+				 PUSH_MAX_SERIES_LABELS, PUSH_MAX_LABELS);
+	return vec_push(&out->labels, ((struct target_label){name, value})) ? 0 : -ENOMEM;
+}
+
+/* As a label is called: k8s.pod.name as k8s_pod_name. */
+static struct str label_name(struct otlp_reading *r, struct str key)
+{
+	char *name;
+
+	if (str_is(key, "service.name"))
+		return STR("service_name");
+	name = arena_alloc(&r->out->arena, key.n + 2);
+	if (!name)
+		return STR_NULL;
+	name[0] = '_'; /* for one that begins with a digit */
+	for (size_t i = 0; i < key.n; i++)
+		name[i + 1] = ascii_is_alnum(key.p[i]) ? key.p[i] : '_';
+	if (ascii_is_digit(key.p[0]))
+		return (struct str){name, key.n + 1};
+	return (struct str){name + 1, key.n};
+}
+
+/* AnyValue as a text; lists and the like have none. */
+static int any_text(struct otlp_reading *r, struct str in, struct str *ret)
+{
+	struct wire_field f;
+	int rc = 0;
+
+	*ret = STR_NULL;
+	while (in.n && !rc) {
+		const char *made = NULL;
+
+		rc = otlp_field(r, &in, &f);
+		if (rc)
+			break;
+		if (f.type == WIRE_BYTES && f.number == 1)
+			*ret = f.bytes;
+		else if (f.type == WIRE_VARINT && f.number == 8)
+			rc = otlp_entry(r, OTLP_STRING, f.value, ret);
+		else if (f.type == WIRE_VARINT && f.number == 2)
+			*ret = f.value ? STR("true") : STR("false");
+		else if (f.type == WIRE_VARINT && f.number == 3) {
+			made = arena_printf(&r->out->arena, "%" PRId64, (int64_t)f.value);
+			rc = made ? 0 : -ENOMEM;
+			*ret = made ? str_of(made) : STR_NULL;
+		}
+	}
+	return rc;
+}
+
+static int key_and_value(struct otlp_reading *r, struct str in, struct str *ret_key,
+			 struct str *ret_value)
+{
+	struct wire_field f;
+	int rc = 0;
+
+	*ret_key = *ret_value = STR_NULL;
+	while (in.n && !rc) {
+		rc = otlp_field(r, &in, &f);
+		if (f.type == WIRE_BYTES && f.number == 1)
+			*ret_key = f.bytes;
+		else if (f.type == WIRE_VARINT && f.number == 3)
+			rc = otlp_entry(r, OTLP_STRING, f.value, ret_key);
+		else if (f.type == WIRE_BYTES && f.number == 2)
+			rc = any_text(r, f.bytes, ret_value);
+	}
+	return rc;
+}
+
+static int attribute(struct otlp_reading *r, size_t start, struct str in,
+		     struct str *ret_executable, bool *ret_named)
+{
+	struct str key, value;
+	int rc = key_and_value(r, in, &key, &value);
+
+	if (rc || !key.n || !value.n || !str_utf8(value))
+		return rc;
+	if (str_is(key, "process.executable.name"))
+		*ret_executable = value;
+	*ret_named |= str_is(key, "service.name");
+	key = label_name(r, key);
+	return key.p ? add_label(r, start, key, value) : -ENOMEM;
+}
+
+/* The labels of a resource; the name of its service is one of them in any case. */
+static int read_resource(struct otlp_reading *r, struct str in)
+{
+	struct str executable = STR_NULL;
+	size_t start = r->out->labels.n;
+	bool named = false;
+	struct wire_field f;
+	const char *name = "unknown_service";
+	int rc = 0;
+
+	while (in.n && !rc) {
+		rc = otlp_field(r, &in, &f);
+		if (!rc && f.type == WIRE_BYTES && f.number == 1)
+			rc = attribute(r, start, f.bytes, &executable, &named);
+	}
+	if (rc || named)
+		return rc;
+	if (executable.n)
+		name = arena_printf(&r->out->arena, "unknown_service:%.*s", STR_FMT(executable));
+	return name ? add_label(r, start, STR("service_name"), str_of(name)) : -ENOMEM;
+}
+
+/* As servers call such a profile. */
+static struct str name_of(const struct otlp_shape *shape)
+{
+	if (str_is(shape->type, "off_cpu"))
+		return shape->type;
+	if (shape->period_type.n && !str_is(shape->period_type, "cpu") && !shape->counted)
+		return shape->period_type;
+	return STR("process_cpu");
+}
+
+/* A profile of a resource that has these labels. */
+static int take_profile(struct otlp_reading *r, size_t first, size_t n, struct str in)
+{
+	struct push_request *out = r->out;
+	struct pushed pushed = {.label_start = out->labels.n};
+	struct otlp_shape shape;
+	int rc = otlp_profile(r, in, &shape, &pushed.profile);
+
+	if (rc == -EBADMSG) { /* the others are none the worse */
+		if (!r->rejected->n++)
+			r->rejected->why = *r->err;
+		*r->err = ERROR_NULL;
+		return 0;
+	}
+	if (rc || !pushed.profile.n)
+		return rc;
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct target_label label = out->labels.p[first + i];
+
+		rc = add_label(r, pushed.label_start, label.name, label.value);
+	}
+	if (!rc)
+		rc = add_label(r, pushed.label_start, STR("__name__"), name_of(&shape));
+	pushed.n_labels = out->labels.n - pushed.label_start;
+	if (!rc && out->profiles.n >= PUSH_MAX_PROFILES)
+		rc = error_set(r->err, -E2BIG, "the request has more than %u profiles",
+			       PUSH_MAX_PROFILES);
+	if (!rc && !vec_push(&out->profiles, pushed))
+		rc = -ENOMEM;
+	return rc;
+}
+
+static int read_scope(struct otlp_reading *r, size_t first, size_t n, struct str in)
+{
+	struct wire_field f;
+	int rc = 0;
+
+	while (in.n && !rc) {
+		rc = otlp_field(r, &in, &f);
+		if (!rc && f.type == WIRE_BYTES && f.number == 2)
+			rc = take_profile(r, first, n, f.bytes);
+	}
+	return rc;
+}
+
+static int read_resource_profiles(struct otlp_reading *r, struct str in)
+{
+	size_t first = r->out->labels.n;
+	struct str rest = in, resource = STR_NULL;
+	struct wire_field f;
+	int rc = 0;
+
+	while (rest.n && !rc) {
+		rc = otlp_field(r, &rest, &f);
+		if (!rc && f.type == WIRE_BYTES && f.number == 1)
+			resource = f.bytes;
+	}
+	if (!rc)
+		rc = read_resource(r, resource);
+	for (size_t n = r->out->labels.n - first; in.n && !rc;) {
+		rc = otlp_field(r, &in, &f);
+		if (!rc && f.type == WIRE_BYTES && f.number == 2)
+			rc = read_scope(r, first, n, f.bytes);
+	}
+	return rc;
+}
+
+static int read_dictionary(struct otlp_reading *r, struct str in)
+{
+	size_t left = OTLP_MAX_ENTRIES;
+	struct wire_field f;
+	int rc = 0;
+
+	while (in.n && !rc) {
+		rc = otlp_field(r, &in, &f);
+		if (rc || f.type != WIRE_BYTES || f.number >= OTLP_TABLES)
+			continue;
+		if (left-- == 0)
+			rc = error_set(r->err, -E2BIG,
+				       "the dictionary of the request has more than %u entries",
+				       OTLP_MAX_ENTRIES);
+		else if (!vec_push(&r->tables[f.number], f.bytes))
+			rc = -ENOMEM;
+	}
+	return rc;
+}
+
+static int read_request(struct otlp_reading *r, struct str body)
+{
+	struct str in = body;
+	struct wire_field f;
+	int rc = 0;
+
+	while (in.n && !rc) {
+		rc = otlp_field(r, &in, &f);
+		if (!rc && f.type == WIRE_BYTES && f.number == 2)
+			rc = read_dictionary(r, f.bytes);
+	}
+	for (uint32_t i = OTLP_MAPPING; i <= OTLP_FUNCTION && !rc; i++) {
+		r->made[i] = calloc(r->tables[i].n + 1, sizeof(*r->made[i]));
+		rc = r->made[i] ? 0 : -ENOMEM;
+	}
+	while (body.n && !rc) {
+		rc = otlp_field(r, &body, &f);
+		if (!rc && f.type == WIRE_BYTES && f.number == 1)
+			rc = read_resource_profiles(r, f.bytes);
+	}
+	return rc;
+}
+
+int otlp_request_parse(struct str body, struct push_request *ret, struct otlp_rejected *rejected,
+		       struct error *err)
+{
+	struct otlp_reading r = {
+		.out = ret, .rejected = rejected, .err = err, .work_left = OTLP_MAX_WORK};
+	int rc;
+
+	*rejected = (struct otlp_rejected){0};
+	rc = read_request(&r, body);
+	if (!rc && rejected->n && !ret->profiles.n) {
+		*err = rejected->why;
+		rc = -EBADMSG;
+	}
+	for (uint32_t i = 0; i < OTLP_TABLES; i++)
+		vec_free(&r.tables[i]);
+	for (uint32_t i = OTLP_MAPPING; i <= OTLP_FUNCTION; i++)
+		free(r.made[i]);
+	vec_free(&r.frames);
+	return rc;
+}
