@@ -157,8 +157,12 @@ def reload_to_a_value_that_is_missing():
             a.until_health("remote.http.port", "unhealthy", "its value is refused")
             assert listens(ports[0])
             assert get(ports[0], "/-/ready")[0] == 200
+            write("agent.alloy", "unknown.thing {\n}\n")
+            said = andiron("reload", "--patience", "1m", "status")
+            said.expect(1, "agent.alloy:1:1: error:", "unknown.thing", "the log says more")
             server.answer = says(ports[1])
             a.until(lambda: listens(ports[1]), "the new configuration is taken")
+            a.until_says("the configuration that waited for a value runs now")
             a.until(lambda: not listens(ports[0]), "the old one is gone")
             a.until_health("remote.http.port", "healthy")
             a.stop()

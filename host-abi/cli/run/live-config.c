@@ -103,25 +103,40 @@ bool live_config_readable(const struct live_config *live)
 	return readable;
 }
 
+/* The line of the first error, for whoever does not see the log. */
+static void keep_finding(struct live_config *live, struct str text)
+{
+	const struct str mark = STR(": error: ");
+
+	live->finding[0] = 0;
+	while (text.n && !live->finding[0]) {
+		struct str line = str_cut(&text, '\n');
+
+		if (memmem(line.p, line.n, mark.p, mark.n))
+			snprintf(live->finding, sizeof(live->finding), "%.*s", STR_FMT(line));
+	}
+}
+
 /* Findings as people read them, or as one line of a log that machines read. */
-static int make_plan(const struct live_config *live, struct config *config,
-		     struct registry *registry, struct plan **ret)
+static int make_plan(struct live_config *live, struct config *config, struct registry *registry,
+		     struct plan **ret)
 {
 	char *text = NULL;
 	size_t n = 0;
-	FILE *out = live->log->format != LOG_TEXT ? open_memstream(&text, &n) : stderr;
+	FILE *out = open_memstream(&text, &n);
 	int r;
 
 	if (!out)
 		return -ENOMEM;
 	r = config_plan(config, registry, false, out, ret);
-	if (out != stderr) {
-		fclose(out);
-		if (n > 0)
-			log_write(live->log, r < 0 ? ANDIRON_LOG_ERROR : ANDIRON_LOG_WARN,
-				  STR(RUN_LOG_NAME), (struct str){text, n}, NULL, 0);
-		free(text);
-	}
+	fclose(out);
+	if (n > 0 && live->log->format == LOG_TEXT)
+		fwrite(text, 1, n, stderr);
+	else if (n > 0)
+		log_write(live->log, r < 0 ? ANDIRON_LOG_ERROR : ANDIRON_LOG_WARN,
+			  STR(RUN_LOG_NAME), (struct str){text, n}, NULL, 0);
+	keep_finding(live, r < 0 ? (struct str){text, n} : STR_NULL);
+	free(text);
 	return r;
 }
 
@@ -250,7 +265,8 @@ static int note(const struct live_config *live, struct host *host, int r, struct
 	if (err->code)
 		log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME, "%s", err->text);
 	else
-		error_set(err, r, "it has errors, and the log has their lines");
+		error_set(err, r, "%s; the log says more",
+			  live->finding[0] ? live->finding : "it has errors");
 	log_printf(live->log, ANDIRON_LOG_ERROR, RUN_LOG_NAME,
 		   "not reloaded, the old configuration goes on");
 	return r;
@@ -319,11 +335,15 @@ int live_config_follow(struct live_config *live, struct host *host)
 int live_config_refresh(struct live_config *live, struct host *host)
 {
 	struct config *copy = copy_of(live->pending ? live->pending : live->config);
+	bool waited = live->pending;
 	struct error err = ERROR_NULL;
 	int r = copy ? change_graph(live, copy, *live->registry, host, &err) : -ENOMEM;
 
 	if (r < 0)
 		config_free(copy);
+	else if (waited && !live->pending)
+		log_printf(live->log, ANDIRON_LOG_INFO, RUN_LOG_NAME,
+			   "the configuration that waited for a value runs now");
 	/* Configuration files that were refused still are, and those that wait still do. */
 	if (r == 0 && (live->refused || live->pending || live->unread.n > 0))
 		return 0;

@@ -31,6 +31,7 @@ struct live_config {
 	struct config *pending; /* takes its place when values are there that it names, or NULL */
 	struct config *refused; /* what was tried last, if that was refused; else NULL */
 	struct buf unread;      /* why it could not be read when it was tried last */
+	char finding[400];      /* the first error of the one that was planned last, or "" */
 };
 
 void live_config_fini(struct live_config *live);
