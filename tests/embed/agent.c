@@ -19,6 +19,8 @@ const char *agent_encoded;
 atomic_bool agent_never_drains;
 bool agent_logs;
 atomic_int agent_lines;
+int agent_batches = 1;
+atomic_int agent_calls;
 
 /* --- The library --- */
 
@@ -107,17 +109,26 @@ static const struct andiron_batch *make_batch(uint64_t instance)
 	return batch;
 }
 
+/* A producer tells the ledger what it has taken, and sends it. */
+static void send(const struct producer *p)
+{
+	const struct andiron_batch *batch = make_batch(p->instance);
+
+	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, batch->samples);
+	p->host->send_batch(p->instance, batch);
+	agent_calls += 2;
+	batch_release(batch);
+}
+
 static int32_t start(void *self, struct andiron_error *err)
 {
 	const struct producer *p = self;
-	const struct andiron_batch *batch = make_batch(p->instance);
 	const struct andiron_str message = {"sent a\nbatch", 12};
 	const struct andiron_kv kv = {{"samples", 7}, {"10", 2}};
 
 	p->host->log(p->instance, ANDIRON_LOG_INFO, &message, &kv, 1);
-	p->host->ledger_add(p->instance, ANDIRON_LEDGER_TAKEN, NULL, batch->samples);
-	p->host->send_batch(p->instance, batch);
-	batch_release(batch);
+	for (int i = 0; i < agent_batches; i++)
+		send(p);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program that embeds andiron: it loads the library by dlopen, as RTLD_LOCAL, and has components
- * of its own: test.producer sends one batch of TEST_SAMPLES samples at its start. */
+ * of its own: test.producer sends batches of TEST_SAMPLES samples at its start. */
 #pragma once
 
 #include "testing/test.h"
@@ -40,6 +40,10 @@ extern atomic_bool agent_never_drains;
 
 /* What a producer sends as a profile of somebody else's encoding, too; NULL: nothing. */
 extern const char *agent_encoded;
+
+/* How many batches a producer sends, usually 1; how often producers called the library for one. */
+extern int agent_batches;
+extern atomic_int agent_calls;
 
 /* Whether instances get a function for their log, and how often it got the line of a producer. */
 extern bool agent_logs;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which plugins come into a process that embeds andiron: those that its configuration needs. */
+/* What a process that embeds andiron pays: of plugins those that its configuration needs, and of
+ * calls three for each batch. */
 #include "agent.h"
 
 #include <stdlib.h>
@@ -66,4 +67,39 @@ TEST(plugins_are_opened_by_those_who_need_them)
 	lib.text_free(text);
 	expect(is_mapped("andiron-pyroscope.so") && is_mapped("andiron-kubernetes.so"));
 	expect_eq(lib.close(a), 0);
+}
+
+static int32_t count(void *context, const struct andiron_profile *profile)
+{
+	atomic_int *n = context;
+
+	++*n;
+	return profile->samples == TEST_SAMPLES ? 0 : -1;
+}
+
+/* A batch crosses the library's border when it is counted, when it is sent, and when it is handed
+ * over. */
+TEST(a_batch_is_three_calls)
+{
+	const int n = 100;
+	struct andiron *a = agent_open();
+	char *why = NULL, *ledger = NULL;
+	atomic_int taken = 0;
+
+	agent_batches = n;
+	agent_ok(lib.on_profiles(a, "a", ANDIRON_FORM_BATCH, count, &taken, &why), why);
+	lib.text_free(agent_load(a,
+				 "test.producer \"p\" {\n"
+				 " forward_to = [embed.profiles.a.receiver]\n}\n"
+				 "embed.profiles \"a\" {}\n",
+				 0));
+	agent_ok(lib.start(a, &why), why);
+	agent_ok(lib.stop(a, 10000000000, &why), why);
+	expect_eq(lib.read(a, ANDIRON_READ_LEDGER, &ledger), 0);
+	expect(strstr(ledger, "\"delivered\": 1000"));
+	lib.text_free(ledger);
+	expect_eq(lib.close(a), 0);
+	printf("# %d batches: %d calls into the library, %d out of it\n", n, agent_calls, taken);
+	expect_eq(taken, n);
+	expect(agent_calls + taken <= 3 * n);
 }
