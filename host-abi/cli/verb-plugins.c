@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "cli/plugin-path.h"
+#include "host/lang/isolation.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -71,6 +72,10 @@ static int print_one(struct registry *registry, const char *name)
 	if (c) {
 		printf("%s", c->plugin->path);
 		describe_component(c->component, stdout);
+		if (!isolation_refusal(c)) /* the host's option, and in no component's table */
+			puts("    isolate  bool, default false\n"
+			     "        Whether it runs in a process of its own: a crash costs one "
+			     "batch.");
 		return EXIT_OK;
 	}
 	for (size_t i = 0; i < n; i++)
