@@ -107,8 +107,10 @@ static void do_job(struct driver *d)
 		engine_attend(d->engine);
 	if (w->what & WANT_COLLECT)
 		engine_collect(d->engine);
-	if (w->what & WANT_FINISH)
+	if (w->what & WANT_FINISH) {
 		engine_finish(d->engine);
+		engine_drop_unread(d->engine);
+	}
 	engine_attend(d->engine);
 	if (w->what & ~WANT_ATTEND)
 		engine_count(d->engine);

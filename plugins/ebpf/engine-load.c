@@ -21,6 +21,7 @@ _Static_assert(BUDGET_BYTES - OWN_BYTES - INTAKE_BYTES_MAX - KERNEL_BYTES >= 32 
 
 static void unload(struct engine *e)
 {
+	engine_drop_unread(e);
 	intake_clear(&e->intake);
 	unwinder_free(e->unwinder);
 	e->intake.unwinder = e->unwinder = NULL;

@@ -353,8 +353,7 @@ static void read_buffer(struct engine *e, struct engine_counts *counts)
 	}
 }
 
-/* False where the buffers could not be swapped: then what they hold is there for the next call. */
-static bool collect(struct engine *e)
+void engine_collect(struct engine *e)
 {
 	const struct andiron_batch *batch;
 	struct engine_counts counts = {0};
@@ -363,13 +362,13 @@ static bool collect(struct engine *e)
 
 	check(!e->counts);
 	if (!e->session)
-		return true;
+		return;
 	end_ns = clock_real();
 	r = session_swap(e->session);
 	if (r < 0) {
 		engine_say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s",
 			   strerror(-r));
-		return false;
+		return; /* what they hold is there for the next call */
 	}
 	process_intake(e);
 	e->buffer = (uint32_t)r;
@@ -393,26 +392,24 @@ static bool collect(struct engine *e)
 	settle_processes(e);
 	process_intake(e);
 	e->start_ns = end_ns;
-	return true;
-}
-
-void engine_collect(struct engine *e)
-{
-	collect(e);
 }
 
 void engine_finish(struct engine *e)
 {
-	struct engine_counts lost = {0};
-
 	if (!e->session || e->finished)
 		return;
 	e->finished = true;
 	session_stop(e->session);
-	if (collect(e))
+	engine_collect(e);
+}
+
+void engine_drop_unread(struct engine *e)
+{
+	uint64_t n = e->session ? session_taken(e->session) : 0;
+	const struct engine_counts lost = {.taken = n, .dropped_memory = n};
+
+	if (n == 0)
 		return;
-	/* Nobody will ask again. */
-	lost.taken = lost.dropped_memory = session_taken(e->session);
 	add_counts(&e->stats.total, &lost);
 	e->out.counts(e->out.context, &lost);
 }

@@ -87,8 +87,10 @@ uint64_t engine_coming(const struct engine *e);
 /* Ends the interval: reads the counts and gives out the batch. */
 void engine_collect(struct engine *e);
 
-/* Stops sampling and collects what is left, or counts it as dropped. Idempotent. */
+/* Stops sampling and collects what is left. Idempotent. */
 void engine_finish(struct engine *e);
+/* Counts as dropped what could not be collected for want of memory, once nobody will again. */
+void engine_drop_unread(struct engine *e);
 /* In its place where there is no time for that: stops sampling; how many samples are never read. */
 uint64_t engine_give_up(struct engine *e);
 

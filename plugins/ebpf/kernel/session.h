@@ -80,9 +80,9 @@ int session_drain(struct session *s, int64_t until);
 int session_swap(struct session *s);
 /* The buffer that is active. */
 uint32_t session_buffer(const struct session *s);
-/* Samples that are counted by now and that no swap has handed over. */
+/* Samples that are counted by now, in either, and that no swap has handed over. */
 uint64_t session_taken(const struct session *s);
-/* Its counters, summed over CPUs and cleared. */
+/* A buffer's counters, summed over CPUs and cleared. */
 struct sampler_counters session_counters(struct session *s, uint32_t buffer);
 
 /* The memory of the unwind tables, for their store; lives as long as the session. */
