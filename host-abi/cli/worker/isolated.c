@@ -47,7 +47,7 @@ static void say_with(uint32_t type, uint64_t number, struct str text, int fd)
 	struct isolate_message m = {.type = type, .number = number, .text = text};
 
 	if (isolate_put(SANDBOXED_WORKER_SOCKET, &m, fd, true) < 0)
-		_exit(EXIT_FAILURE); /* nobody listens any more */
+		_exit(EXIT_FAILURE); /* nobody listens any more, or this process can say nothing */
 }
 
 static void say(uint32_t type, uint64_t number, struct str text)

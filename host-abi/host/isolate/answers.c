@@ -57,6 +57,18 @@ static void show_store(struct isolated *p)
 	ledger_level(l, &p->instance->ledger_node, ANDIRON_LEDGER_UNCERTAIN, p->counts.uncertain);
 }
 
+/* Levels are no more than what it has: a moment's excess, or a lie. */
+static void clamp_levels(const struct isolated *p, struct isolate_counts *c)
+{
+	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c);
+	uint64_t left = beyond(p->given + c->carried, out);
+
+	if (c->spooled > left)
+		c->spooled = left;
+	if (c->uncertain > left - c->spooled)
+		c->uncertain = left - c->spooled;
+}
+
 /* Levels may be ahead of sums or behind them for a moment. */
 static void settle(struct isolated *p)
 {
@@ -90,6 +102,7 @@ static int on_counts(struct isolated *p, struct str text)
 	for (size_t i = 0; i < c.n_reasons; i++)
 		isolated_count(p, ANDIRON_LEDGER_DROPPED, str_of(c.dropped[i].word),
 			       c.dropped[i].samples - known(&was, c.dropped[i].word));
+	clamp_levels(p, &c);
 	p->counts = c;
 	settle(p);
 	if (p->ready)
@@ -155,7 +168,7 @@ static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 	else if (fd >= 0)
 		r = memory_batch(fd, given_last(p), &batch);
 	if (r == -EMFILE || r == -ENOMEM) { /* nothing is wrong with it */
-		holdings_unhanded(p, r, m->number);
+		holdings_unhanded(p, r, m->number, &p->short_from);
 		p->passed += m->number;
 		settle(p);
 		holdings_show(p);
@@ -165,14 +178,15 @@ static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 		return r;
 	if (batch->samples != m->number)
 		r = -EBADMSG;
-	if (r == 0 && host_services.send_batch(p->instance->id, batch) < 0)
-		r = -EBADMSG;
 	if (r == 0) {
-		p->passed += batch->samples;
+		/* One that is refused was counted as dropped there. */
+		r = host_services.send_batch(p->instance->id, batch) < 0 ? -EBADMSG : 0;
+		p->passed += m->number;
 		settle(p);
 		holdings_show(p);
 	}
 	batch->release(batch->owner);
+	p->short_from &= r < 0;
 	return r;
 }
 

@@ -105,15 +105,15 @@ static struct holding *next(struct isolated *p)
 	return NULL;
 }
 
-void holdings_unhanded(struct isolated *p, int code, uint64_t samples)
+void holdings_unhanded(struct isolated *p, int code, uint64_t samples, bool *said)
 {
 	isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("no_memory"), samples);
-	if (!p->short_of)
+	if (!*said)
 		log_printf(&p->instance->host->log, ANDIRON_LOG_WARN, p->instance->name,
 			   "%" PRIu64 " samples are lost, since they could not be passed between "
 			   "its process and the agent: %s",
 			   samples, strerror(-code));
-	p->short_of = true;
+	*said = true;
 }
 
 /* Whether nothing is wrong with the process at the other end. */
@@ -123,23 +123,31 @@ static bool is_shortage(int code)
 	       code == -ETOOMANYREFS;
 }
 
+/* What the queue waits for is the last one. */
+static bool is_awaited(const struct isolated *p, size_t at)
+{
+	return p->holds_queue && at + 1 == p->holdings.n;
+}
+
+/* 1: it could not be handed over, and is gone. */
 static int give(struct isolated *p, struct holding *h)
 {
 	struct isolate_message m = {.type = ISOLATE_BATCH, .number = p->number + 1};
 	_cleanup_(closep) int fd = -1;
 	int r = memory_of_batch(h->batch, &fd), sent = 0;
+	size_t at = (size_t)(h - p->holdings.p);
 
 	if (r == 0)
 		sent = isolate_put(p->socket, &m, fd, false);
 	if (r < 0 || is_shortage(sent)) {
-		holdings_unhanded(p, r < 0 ? r : sent, h->left);
-		take_off(p, (size_t)(h - p->holdings.p));
-		p->lost = true;
-		return holdings_pump(p);
+		holdings_unhanded(p, r < 0 ? r : sent, h->left, &p->short_to);
+		p->lost |= is_awaited(p, at);
+		take_off(p, at);
+		return 1;
 	}
 	if (sent < 0)
 		return sent;
-	p->short_of = false;
+	p->short_to = false;
 	h->given = true;
 	p->number++;
 	p->given += h->batch->samples;
@@ -164,19 +172,22 @@ static int tell_drain(struct isolated *p)
 
 int holdings_pump(struct isolated *p)
 {
-	struct holding *h = next(p);
-	int r = 0;
+	struct holding *h;
+	int r = 1;
 
 	if (p->socket < 0 || !p->ready || p->in_hand)
 		return 0;
-	if (h) {
+	while (r == 1 && (h = next(p)))
 		r = give(p, h);
-	} else if (p->holds_queue) {
+	if (r < 1)
+		; /* it has one, or is broken */
+	else if (p->holds_queue) {
 		p->holds_queue = false;
 		queue_resume(p->instance, p->lost);
 		p->lost = false;
-	} else if (p->drains && !p->told) {
-		r = tell_drain(p);
+		r = 0;
+	} else {
+		r = p->drains && !p->told ? tell_drain(p) : 0;
 	}
 	holdings_show(p);
 	return r;
@@ -201,8 +212,8 @@ void holdings_lose(struct isolated *p, struct str reason)
 	if (n_given && p->holdings.p[0].left < p->holdings.p[0].batch->samples) {
 		drop(p, 0, reason);
 	} else if (n_given) {
+		p->lost |= p->in_hand && is_awaited(p, n_given - 1);
 		drop(p, n_given - 1, reason);
-		p->lost |= p->in_hand;
 	}
 	vec_each (&p->holdings, h)
 		h->given = false;

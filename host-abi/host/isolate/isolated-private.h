@@ -41,7 +41,8 @@ struct isolated {
 	bool told;     /* ... and it knows */
 	bool ended;    /* it has said so: it was drained */
 	bool stopping; /* there is to be none any more */
-	bool short_of; /* the last batch could not be handed over, which has been said */
+	/* The last batch could not be handed over, to it or from it, which has been said. */
+	bool short_to, short_from;
 	char why[400]; /* it could not start */
 	int64_t started_ns, due_ns, next_ns, wait_ns;
 	uint64_t n_starts, n_lost;
@@ -63,8 +64,12 @@ struct isolated {
 /* process.c: starts one: 0, or why there is none. */
 int isolated_start(struct isolated *p);
 /* Ends it; how it was is in ret_how. One that waits in the kernel and cannot be killed is waited
- * for a second; no next one is started before it is gone. */
+ * for half a second; this instance starts no next one before it is gone. */
 void isolated_close(struct isolated *p, char *ret_how, size_t n);
+/* Whether the one before has not ended. */
+bool isolated_is_dying(struct isolated *p);
+/* What is in the store of one that has ended. */
+uint64_t isolated_stored(const struct isolated *p);
 /* It is broken: kills it, drops what it loses, and sets the time of the next. */
 void isolated_fail(struct isolated *p, int code);
 /* The sentence for it. */
@@ -91,5 +96,5 @@ void holdings_clear(struct isolated *p, struct str reason);
 void holdings_show(struct isolated *p);
 uint64_t isolated_dropped(const struct isolate_counts *counts);
 void isolated_count(struct isolated *p, uint32_t entry, struct str reason, uint64_t samples);
-/* Drops samples that this process could not hand over, and says so once. */
-void holdings_unhanded(struct isolated *p, int code, uint64_t samples);
+/* Drops samples that this process could not hand over, and says so unless that was said. */
+void holdings_unhanded(struct isolated *p, int code, uint64_t samples, bool *said);

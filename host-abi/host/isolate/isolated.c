@@ -116,6 +116,9 @@ static void stop(void *self)
 	isolated_arm(p);
 	isolated_close(p, how, sizeof(how));
 	if (!drained) {
+		p->left = isolated_stored(p);
+		ledger_level(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_SPOOLED, p->left);
+		ledger_level(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_UNCERTAIN, 0);
 		holdings_clear(p, STR("deadline"));
 		p->given = p->passed = 0;
 		p->counts = (struct isolate_counts){0};
@@ -200,7 +203,7 @@ void isolated_free(struct isolated *p)
 {
 	if (!p)
 		return;
-	if (p->dying >= 0)
+	if (isolated_is_dying(p)) /* what is left of it goes with this process */
 		close(p->dying);
 	vec_each (&p->holdings, h)
 		h->batch->release(h->batch->owner);

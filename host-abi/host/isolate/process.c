@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define END_MS 1000 /* which one that was killed takes to end, unless it waits in the kernel */
+#define END_MS 500 /* which one that was killed takes to end, unless it waits in the kernel */
 
 /* Whether it has ended: then ret_how says how, and nothing is left of it. */
 static bool take_leave(int *pidfd, char *ret_how, size_t n)
@@ -27,14 +27,16 @@ static bool take_leave(int *pidfd, char *ret_how, size_t n)
 	if (waitid((idtype_t)P_PIDFD, (id_t)*pidfd, &info, WEXITED | WNOHANG) == 0 && !info.si_pid)
 		return false;
 	close(take_fd(*pidfd));
-	if (info.si_code == CLD_EXITED)
+	if (!info.si_pid) /* a program may reap the children of all its parts */
+		snprintf(ret_how, n, "it ended");
+	else if (info.si_code == CLD_EXITED)
 		snprintf(ret_how, n, "it ended with %d", info.si_status);
 	else
 		snprintf(ret_how, n, "signal %d ended it", info.si_status);
 	return true;
 }
 
-static bool is_dying(struct isolated *p)
+bool isolated_is_dying(struct isolated *p)
 {
 	char how[64];
 
@@ -48,7 +50,7 @@ int isolated_start(struct isolated *p)
 				    .number = atomic_load(&i->host->log.level),
 				    .text = str_of(i->name)};
 	_cleanup_(closep) int arguments = -1;
-	int r = is_dying(p) ? -EBUSY : memory_of_bytes(buf_str(&p->arguments), &arguments);
+	int r = isolated_is_dying(p) ? -EBUSY : memory_of_bytes(buf_str(&p->arguments), &arguments);
 
 	p->started_ns = clock_mono();
 	p->why[0] = 0;
@@ -112,7 +114,7 @@ static struct str word(int code)
 
 /* What is in the store of one that has ended: all that it was given or has found there, less what
  * it has settled for good, and what is given to the next again. */
-static uint64_t stored(const struct isolated *p)
+uint64_t isolated_stored(const struct isolated *p)
 {
 	const struct isolate_counts *c = &p->counts;
 	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c);
@@ -144,7 +146,7 @@ void isolated_fail(struct isolated *p, int code)
 
 	isolated_close(p, how, sizeof(how));
 	isolated_reason(p, code, how, why, sizeof(why));
-	p->left = stored(p);
+	p->left = isolated_stored(p);
 	holdings_lose(p, word(code));
 	/* It has none of it any more: the next begins with what is left. */
 	p->counts = (struct isolate_counts){0};
