@@ -11,13 +11,13 @@
 
 #define MAX_ENTRIES 65536u
 
-/* STR_NULL without memory. Kubernetes pads. */
+/* STR_NULL without memory. */
 static struct str decode(struct arena *arena, struct str in, bool *ret_bad)
 {
 	char *out = arena_alloc(arena, in.n / 4 * 3 + 2);
-	ssize_t n = out ? base64_decode(out, in, BUF_BASE64) : 0;
+	ssize_t n = out ? base64_decode(out, in, BUF_BASE64, true) : 0;
 
-	*ret_bad = n < 0 || in.n % 4;
+	*ret_bad = n < 0;
 	return out ? (struct str){out, (size_t)n} : STR_NULL;
 }
 

@@ -61,12 +61,14 @@ static int file_name(struct load *l, yaml_node_t *map, const char *name, struct 
 static int decode(struct load *l, const char *name, struct str in, struct str *ret)
 {
 	char *out = arena_alloc(l->arena, in.n / 4 * 3 + 2);
-	ssize_t n = out ? base64_decode(out, in, BUF_BASE64) : 0;
+	ssize_t n = out ? base64_decode(out, in, BUF_BASE64, true) : 0;
 
+	if (!out)
+		return -ENOMEM;
 	if (n < 0)
 		return error_set(l->err, -EINVAL, "%s: %s is not base64", l->path, name);
 	*ret = (struct str){out, (size_t)n};
-	return out ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* What stands in the file itself wins over a path. */

@@ -143,7 +143,7 @@ static int base64_value(char c, const char *digits)
 	return c == digits[62] ? 62 : c == digits[63] ? 63 : -1;
 }
 
-ssize_t base64_decode(char *out, struct str text, const char *digits)
+ssize_t base64_decode(char *out, struct str text, const char *digits, bool padded)
 {
 	uint32_t bits = 0;
 	size_t n = 0, n_digits = 0, n_pads = 0;
@@ -163,7 +163,7 @@ ssize_t base64_decode(char *out, struct str text, const char *digits)
 		if (n_digits++ % 4)
 			out[n++] = (char)(bits >> (6 - 2 * ((n_digits - 1) % 4)));
 	}
-	if (n_digits % 4 == 1 || n_pads > 2 || (n_pads && (n_digits + n_pads) % 4))
+	if (n_digits % 4 == 1 || n_pads > 2 || ((padded || n_pads) && (n_digits + n_pads) % 4))
 		return -1;
 	return (ssize_t)n;
 }

@@ -47,9 +47,9 @@ int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pri
 void buf_base64_append(struct buf *b, struct str bytes, const char *digits);
 
 /* The bytes that a text in these digits stands for, to `out`, which has room for
- * text.n / 4 * 3 + 2. Padding may be absent, line breaks are passed over. How many bytes; -1: the
- * text is not base64. */
-ssize_t base64_decode(char *out, struct str text, const char *digits);
+ * text.n / 4 * 3 + 2. Line breaks are passed over; padding may be absent unless it is `padded`. How
+ * many bytes; -1: the text is not base64. */
+ssize_t base64_decode(char *out, struct str text, const char *digits, bool padded);
 
 /* Appends the text percent-encoded (RFC 3986): letters, digits, "-._~" and the characters of
  * `also` stay. Failure is in b->failed. */

@@ -147,9 +147,9 @@ static int json_sample(struct push_request *r, size_t label_start, const json_t 
 	if (!bytes)
 		return -ENOMEM;
 	/* Either alphabet, with padding or without, as protobuf's JSON allows. */
-	n = base64_decode(bytes, text, BUF_BASE64);
+	n = base64_decode(bytes, text, BUF_BASE64, false);
 	if (n < 0)
-		n = base64_decode(bytes, text, BUF_BASE64_URL);
+		n = base64_decode(bytes, text, BUF_BASE64_URL, false);
 	if (n < 0)
 		return damaged(err, "a rawProfile is not base64");
 	return add_profile(r, label_start, (struct str){bytes, (size_t)n}, err);

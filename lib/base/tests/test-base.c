@@ -181,7 +181,7 @@ TEST(base64_comes_back)
 		buf_base64_append(&b, (struct str){all, n}, BUF_BASE64_URL);
 		text = buf_str(&b);
 		for (;;) { /* with padding, and without */
-			expect_eq(base64_decode(out, text, BUF_BASE64_URL), (ssize_t)n);
+			expect_eq(base64_decode(out, text, BUF_BASE64_URL, false), (ssize_t)n);
 			expect(!memcmp(out, all, n));
 			if (!text.n || text.p[text.n - 1] != '=')
 				break;
@@ -189,10 +189,11 @@ TEST(base64_comes_back)
 				text.n--;
 		}
 	}
-	expect_eq(base64_decode(out, STR("aG\r\nk=\n"), BUF_BASE64), 2);
-	expect_eq(base64_decode(out, STR("-_+/"), BUF_BASE64), -1);
+	expect_eq(base64_decode(out, STR("aG\r\nk=\n"), BUF_BASE64, true), 2);
+	expect_eq(base64_decode(out, STR("aGk\n"), BUF_BASE64, true), -1);
+	expect_eq(base64_decode(out, STR("-_+/"), BUF_BASE64, false), -1);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		expect_eq(base64_decode(out, str_of(bad[i]), BUF_BASE64), -1);
+		expect_eq(base64_decode(out, str_of(bad[i]), BUF_BASE64, false), -1);
 }
 
 /* Whatever stands in a URL's part ends neither the part nor the URL; the borders of ASCII's ranges

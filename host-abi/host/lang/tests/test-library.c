@@ -65,6 +65,7 @@ TEST(encodings)
 	expect_value("encoding.to_URLbase64(\"string123!?$*&()'-=@~\")",
 		     "\"c3RyaW5nMTIzIT8kKiYoKSctPUB-\"");
 	expect_value("encoding.from_base64(\"YQ==\")", "\"a\"");
+	expect_value("encoding.from_base64(\"YWJj\\n\")", "\"abc\"");
 	expect_value("encoding.to_base64(\"ab\")", "\"YWI=\"");
 	expect_value("encoding.from_URLbase64(\"c3RyaW5nMTIzIT8kKiYoKSctPUB-\")",
 		     "\"string123!?$*&()'-=@~\"");

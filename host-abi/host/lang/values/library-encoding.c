@@ -31,8 +31,8 @@ static bool from_base64(struct lang *l, const struct expr *e, const struct andir
 		return false;
 	room = buf_reserve(&out, s.n / 4 * 3 + 2);
 	if (room)
-		n = base64_decode(room, s, alphabet);
-	good = n >= 0 && s.n % 4 == 0;
+		n = base64_decode(room, s, alphabet, true);
+	good = n >= 0;
 	if (n > 0)
 		out.n += (size_t)n;
 	if (!good || !str_utf8(buf_str(&out))) {
