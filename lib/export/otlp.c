@@ -354,13 +354,24 @@ static void set_attribute(const struct otlp_attribute *a, Otlp__KeyValue *pair,
 	pair->value = value;
 }
 
+/* Whether the type is what another one is written as: samples, beside the CPU time of the same. */
+static bool is_told(const struct profile *p, size_t type)
+{
+	if (!str_is(p->types[type].type, "samples") || !str_is(p->types[type].unit, "count"))
+		return false;
+	for (size_t i = 0; i < p->n_types; i++)
+		if (i != type && is_counted(p, i))
+			return true;
+	return false;
+}
+
 /* The profiles, one behind the other in `bytes`; how many. */
 static size_t put_profiles(struct encoding *e, uint64_t id, struct buf *bytes, size_t *ends)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < e->p->n_types; i++)
-		if (!is_empty(e->p, i)) {
+		if (!is_empty(e->p, i) && !is_told(e->p, i)) {
 			put_profile(e, i, id, bytes);
 			ends[n++] = bytes->n;
 		}

@@ -27,7 +27,9 @@ struct otlp_reading {
 	struct error *err;
 	VEC(struct str) tables[OTLP_TABLES];
 	struct otlp_made *made[OTLP_FUNCTION + 1]; /* mappings, locations, functions */
+	uint64_t entries_left;                     /* of all tables */
 	uint64_t work_left;                        /* bytes of entries that may still be read */
+	uint32_t n_profiles;                       /* that were looked at */
 	/* Of the profile that is being made. */
 	struct pprof_encoder *encoder;
 	uint32_t stamp;
@@ -43,6 +45,8 @@ struct otlp_shape {
 
 int otlp_bad(struct otlp_reading *r, const char *what);
 int otlp_field(struct otlp_reading *r, struct str *in, struct wire_field *ret);
+/* A string of the dictionary, or nothing where there is none, or it would be too much. */
+struct str otlp_text(struct otlp_reading *r, uint64_t at);
 /* An entry of a table. */
 int otlp_entry(struct otlp_reading *r, uint32_t table, uint64_t at, struct str *ret);
 

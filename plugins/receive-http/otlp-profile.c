@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define MAX_LINES  256u /* of a location: inlined calls */
+#define MAX_FRAMES 16384u
 #define GZIP_LEVEL 6
 
 /* The profile is at fault. */
@@ -68,13 +69,18 @@ static uint32_t remember(struct otlp_reading *r, struct otlp_made *m, uint32_t i
 	return id;
 }
 
-static struct str string_or_nothing(const struct otlp_reading *r, uint64_t at)
+struct str otlp_text(struct otlp_reading *r, uint64_t at)
 {
-	return at < r->tables[OTLP_STRING].n ? r->tables[OTLP_STRING].p[at] : STR_NULL;
+	struct str text = at < r->tables[OTLP_STRING].n ? r->tables[OTLP_STRING].p[at] : STR_NULL;
+
+	if (text.n >= r->work_left)
+		return STR_NULL;
+	r->work_left -= text.n + 1;
+	return text;
 }
 
 /* The text of an AnyValue, if it is one. */
-static struct str any_text(const struct otlp_reading *r, struct str in)
+static struct str any_text(struct otlp_reading *r, struct str in)
 {
 	struct str text = STR_NULL;
 	struct wire_field f;
@@ -83,7 +89,7 @@ static struct str any_text(const struct otlp_reading *r, struct str in)
 		if (f.type == WIRE_BYTES && f.number == 1)
 			text = f.bytes;
 		else if (f.type == WIRE_VARINT && f.number == 8)
-			text = string_or_nothing(r, f.value);
+			text = otlp_text(r, f.value);
 	}
 	return text;
 }
@@ -100,7 +106,7 @@ static struct str attribute_text(struct otlp_reading *r, uint64_t at, const char
 	r->work_left -= in.n + 1;
 	while (in.n && wire_next(&in, &f)) {
 		if (f.type == WIRE_VARINT && f.number == 1)
-			name = string_or_nothing(r, f.value);
+			name = otlp_text(r, f.value);
 		else if (f.type == WIRE_BYTES && f.number == 2)
 			text = any_text(r, f.bytes);
 	}
@@ -212,10 +218,12 @@ static int line(struct otlp_reading *r, struct str in, struct pprof_line *ret)
 /* A frame of a language whose code is in no file. */
 static uint32_t mapping_of_type(struct otlp_reading *r, struct str type)
 {
-	const struct pprof_mapping mapping = {.file = pprof_add_string(r->encoder, type)};
-	bool is_runtime = type.n && !str_is(type, "native") && !str_is(type, "kernel");
+	struct pprof_mapping mapping = {0};
 
-	return is_runtime ? pprof_add_mapping(r->encoder, &mapping) : 0;
+	if (!type.n || str_is(type, "native") || str_is(type, "kernel"))
+		return 0;
+	mapping.file = pprof_add_string(r->encoder, type);
+	return pprof_add_mapping(r->encoder, &mapping);
 }
 
 /* A frame of which nothing is known. */
@@ -250,7 +258,7 @@ static int read_location(struct otlp_reading *r, struct str in, struct pprof_loc
 			l->address = f.value;
 		else if (f.type == WIRE_BYTES && f.number == 3 && l->n_lines < MAX_LINES)
 			rc = line(r, f.bytes, &lines[l->n_lines++]);
-		else if (f.number == 4)
+		else if (f.number == 4 && !ret_type->n)
 			*ret_type = attribute_of(r, &f, "profile.frame.type");
 	}
 	return rc;
@@ -292,6 +300,13 @@ static int location(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 	return 0;
 }
 
+static int check_size(struct otlp_reading *r)
+{
+	return pprof_size_bound(r->encoder) <= PROFILE_MAX_RAW
+		       ? 0
+		       : otlp_bad(r, "a profile has more than 32 MiB as pprof");
+}
+
 /* The stack's locations to r->frames, leaf first. */
 static int stack(struct otlp_reading *r, uint64_t at)
 {
@@ -313,7 +328,11 @@ static int stack(struct otlp_reading *r, uint64_t at)
 				index = f.value;
 			else if (!wire_get(&f.bytes, &index))
 				return otlp_bad(r, "a stack is cut off");
+			if (r->frames.n >= MAX_FRAMES)
+				return otlp_bad(r, "a stack has more than 16384 frames");
 			rc = location(r, index, &id);
+			if (!rc)
+				rc = check_size(r);
 			if (!rc && !vec_push(&r->frames, id))
 				rc = -ENOMEM;
 			if (f.type == WIRE_VARINT)
@@ -337,7 +356,7 @@ static int64_t value_of(struct str in)
 			points += f.type == WIRE_BYTES ? (int64_t)(f.bytes.n / 8) : 1;
 		if (f.number != 4)
 			continue;
-		any = true;
+		any |= f.type == WIRE_VARINT || f.bytes.n;
 		if (f.type == WIRE_VARINT)
 			sum = pprof_sum(sum, (int64_t)f.value);
 		while (f.type == WIRE_BYTES && wire_get(&f.bytes, &value))
@@ -366,13 +385,11 @@ static int sample(struct otlp_reading *r, const struct otlp_shape *shape, struct
 	if (rc)
 		return rc;
 	if (shape->counted && __builtin_mul_overflow(value, shape->period, &value))
-		value = INT64_MAX;
+		value = value < 0 ? INT64_MIN : INT64_MAX;
 	sample.locations = r->frames.p;
 	sample.n_locations = (uint32_t)r->frames.n;
 	pprof_add_sample(r->encoder, &sample);
-	return pprof_size_bound(r->encoder) <= PROFILE_MAX_RAW
-		       ? 0
-		       : otlp_bad(r, "a profile has more than 32 MiB as pprof");
+	return check_size(r);
 }
 
 static int value_type(struct otlp_reading *r, struct str in, struct str *ret_type,
@@ -425,7 +442,7 @@ static int read_shape(struct otlp_reading *r, struct str in, struct otlp_shape *
 	}
 	ret->counted = ret->period > 0 && str_is(ret->unit, "count") && ret->period_type.n &&
 		       str_is(ret->period_unit, "nanoseconds");
-	return rc;
+	return rc || ret->type.n ? rc : otlp_bad(r, "a profile has no sample type");
 }
 
 static int read_samples(struct otlp_reading *r, struct str in, const struct otlp_shape *shape)

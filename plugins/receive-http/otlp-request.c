@@ -10,6 +10,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* Of a resource; its profiles have two labels more. Pyroscope refuses longer ones. */
+#define MAX_ATTRIBUTES (PUSH_MAX_SERIES_LABELS - 2)
+#define MAX_NAME       1024u
+#define MAX_VALUE      2048u
+
 static int add_label(struct otlp_reading *r, size_t start, struct str name, struct str value)
 {
 	struct push_request *out = r->out;
@@ -43,29 +48,25 @@ static struct str label_name(struct otlp_reading *r, struct str key)
 /* AnyValue as a text; lists and the like have none. */
 static int any_text(struct otlp_reading *r, struct str in, struct str *ret)
 {
-	struct wire_field f;
+	struct wire_field f, number = {0};
+	const char *text;
 	int rc = 0;
 
 	*ret = STR_NULL;
 	while (in.n && !rc) {
-		const char *made = NULL;
-
 		rc = otlp_field(r, &in, &f);
-		if (rc)
-			break;
 		if (f.type == WIRE_BYTES && f.number == 1)
 			*ret = f.bytes;
 		else if (f.type == WIRE_VARINT && f.number == 8)
-			rc = otlp_entry(r, OTLP_STRING, f.value, ret);
-		else if (f.type == WIRE_VARINT && f.number == 2)
-			*ret = f.value ? STR("true") : STR("false");
-		else if (f.type == WIRE_VARINT && f.number == 3) {
-			made = arena_printf(&r->out->arena, "%" PRId64, (int64_t)f.value);
-			rc = made ? 0 : -ENOMEM;
-			*ret = made ? str_of(made) : STR_NULL;
-		}
+			*ret = otlp_text(r, f.value);
+		else if (f.type == WIRE_VARINT && (f.number == 2 || f.number == 3))
+			number = f; /* a bool is 0 or 1 */
 	}
-	return rc;
+	if (rc || !number.number)
+		return rc;
+	text = arena_printf(&r->out->arena, "%" PRId64, (int64_t)number.value);
+	*ret = text ? str_of(text) : STR_NULL;
+	return text ? 0 : -ENOMEM;
 }
 
 static int key_and_value(struct otlp_reading *r, struct str in, struct str *ret_key,
@@ -80,26 +81,35 @@ static int key_and_value(struct otlp_reading *r, struct str in, struct str *ret_
 		if (f.type == WIRE_BYTES && f.number == 1)
 			*ret_key = f.bytes;
 		else if (f.type == WIRE_VARINT && f.number == 3)
-			rc = otlp_entry(r, OTLP_STRING, f.value, ret_key);
+			*ret_key = otlp_text(r, f.value);
 		else if (f.type == WIRE_BYTES && f.number == 2)
 			rc = any_text(r, f.bytes, ret_value);
 	}
 	return rc;
 }
 
+static bool is_label(struct str key, struct str value)
+{
+	return key.n && key.n <= MAX_NAME && value.n && value.n <= MAX_VALUE && str_utf8(value);
+}
+
+/* What cannot be a label, or is one too many, is left out. */
 static int attribute(struct otlp_reading *r, size_t start, struct str in,
 		     struct str *ret_executable, bool *ret_named)
 {
+	bool full = r->out->labels.n - start >= MAX_ATTRIBUTES;
 	struct str key, value;
-	int rc = key_and_value(r, in, &key, &value);
+	int rc = full ? 0 : key_and_value(r, in, &key, &value);
 
-	if (rc || !key.n || !value.n || !str_utf8(value))
+	if (rc || full || !is_label(key, value))
 		return rc;
 	if (str_is(key, "process.executable.name"))
 		*ret_executable = value;
-	*ret_named |= str_is(key, "service.name");
 	key = label_name(r, key);
-	return key.p ? add_label(r, start, key, value) : -ENOMEM;
+	if (!key.p)
+		return -ENOMEM;
+	*ret_named |= str_is(key, "service_name");
+	return add_label(r, start, key, value);
 }
 
 /* The labels of a resource; the name of its service is one of them in any case. */
@@ -129,7 +139,8 @@ static struct str name_of(const struct otlp_shape *shape)
 {
 	if (str_is(shape->type, "off_cpu"))
 		return shape->type;
-	if (shape->period_type.n && !str_is(shape->period_type, "cpu") && !shape->counted)
+	if (shape->period_type.n && !str_is(shape->period_type, "cpu") && !shape->counted &&
+	    shape->period_type.n <= MAX_VALUE && str_utf8(shape->period_type))
 		return shape->period_type;
 	return STR("process_cpu");
 }
@@ -140,7 +151,12 @@ static int take_profile(struct otlp_reading *r, size_t first, size_t n, struct s
 	struct push_request *out = r->out;
 	struct pushed pushed = {.label_start = out->labels.n};
 	struct otlp_shape shape;
-	int rc = otlp_profile(r, in, &shape, &pushed.profile);
+	int rc;
+
+	if (r->n_profiles++ >= PUSH_MAX_PROFILES)
+		return error_set(r->err, -E2BIG, "the request has more than %u profiles",
+				 PUSH_MAX_PROFILES);
+	rc = otlp_profile(r, in, &shape, &pushed.profile);
 
 	if (rc == -EBADMSG) { /* the others are none the worse */
 		if (!r->rejected->n++)
@@ -158,9 +174,6 @@ static int take_profile(struct otlp_reading *r, size_t first, size_t n, struct s
 	if (!rc)
 		rc = add_label(r, pushed.label_start, STR("__name__"), name_of(&shape));
 	pushed.n_labels = out->labels.n - pushed.label_start;
-	if (!rc && out->profiles.n >= PUSH_MAX_PROFILES)
-		rc = error_set(r->err, -E2BIG, "the request has more than %u profiles",
-			       PUSH_MAX_PROFILES);
 	if (!rc && !vec_push(&out->profiles, pushed))
 		rc = -ENOMEM;
 	return rc;
@@ -203,7 +216,6 @@ static int read_resource_profiles(struct otlp_reading *r, struct str in)
 
 static int read_dictionary(struct otlp_reading *r, struct str in)
 {
-	size_t left = OTLP_MAX_ENTRIES;
 	struct wire_field f;
 	int rc = 0;
 
@@ -211,7 +223,7 @@ static int read_dictionary(struct otlp_reading *r, struct str in)
 		rc = otlp_field(r, &in, &f);
 		if (rc || f.type != WIRE_BYTES || f.number >= OTLP_TABLES)
 			continue;
-		if (left-- == 0)
+		if (r->entries_left-- == 0)
 			rc = error_set(r->err, -E2BIG,
 				       "the dictionary of the request has more than %u entries",
 				       OTLP_MAX_ENTRIES);
@@ -248,7 +260,10 @@ int otlp_request_parse(struct str body, struct push_request *ret, struct otlp_re
 		       struct error *err)
 {
 	struct otlp_reading r = {
-		.out = ret, .rejected = rejected, .err = err, .work_left = OTLP_MAX_WORK};
+		.out = ret, .rejected = rejected, .err = err,
+		.entries_left = OTLP_MAX_ENTRIES,
+		.work_left = OTLP_MAX_WORK,
+	};
 	int rc;
 
 	*rejected = (struct otlp_rejected){0};

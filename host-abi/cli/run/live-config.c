@@ -108,7 +108,6 @@ static void keep_finding(struct live_config *live, struct str text)
 {
 	const struct str mark = STR(": error: ");
 
-	live->finding[0] = 0;
 	while (text.n && !live->finding[0]) {
 		struct str line = str_cut(&text, '\n');
 
@@ -126,6 +125,7 @@ static int make_plan(struct live_config *live, struct config *config, struct reg
 	FILE *out = open_memstream(&text, &n);
 	int r;
 
+	live->finding[0] = 0;
 	if (!out)
 		return -ENOMEM;
 	r = config_plan(config, registry, false, out, ret);

@@ -237,6 +237,8 @@ static struct buf by_hand(uint64_t stack, size_t padding)
 		wire_put_field(&x, 1, i ? stack : 1);
 		wire_put_field(&x, 4, 3);
 		message(&y, 2, &x); /* a sample */
+		wire_put_field(&x, 1, 1);
+		message(&y, 1, &x); /* its type */
 		message(&z, 2, &y); /* a profile of the scope */
 	}
 	message(&y, 2, &z);
@@ -274,6 +276,26 @@ TEST(a_wrong_index_costs_its_profile)
 	buf_free(&body);
 }
 
+/* Where it is the one at fault, a profile without a type, or a dictionary in pieces that is too
+ * large. */
+TEST(what_is_too_much_is_refused)
+{
+	struct buf body = BUF_NULL, dictionary = BUF_NULL;
+	struct push_request r = {0};
+	struct otlp_rejected rejected;
+	struct error err = ERROR_NULL;
+
+	for (size_t i = 0; i < OTLP_MAX_ENTRIES / 2; i++)
+		wire_put_bytes(&dictionary, 5, STR_NULL);
+	for (int i = 0; i < 3; i++)
+		wire_put_bytes(&body, 2, buf_str(&dictionary));
+	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -E2BIG);
+	expect(strstr(err.text, "more than 1048576 entries"));
+	push_request_fini(&r);
+	buf_free(&body);
+	buf_free(&dictionary);
+}
+
 /* An entry that is large, and referred to often, is read no more often than is bounded. */
 TEST(work_is_bounded)
 {
@@ -285,6 +307,8 @@ TEST(work_is_bounded)
 	wire_put_field(&sample, 1, 1);
 	wire_put_field(&sample, 4, 1);
 	message(&scope, 2, &sample);
+	wire_put_field(&sample, 1, 1);
+	message(&scope, 1, &sample);
 	for (int i = 0; i < 200; i++)
 		wire_put_bytes(&many, 2, buf_str(&scope));
 	buf_clear(&scope);
