@@ -354,7 +354,9 @@ def put_apps(**apps):
 def made(agent):
     """Their names, and since when they are as they are."""
     answer = json.loads(ask("status", "/health")[1])["components"]
-    return {c["id"].split("/")[1]: c["since"] for c in answer if "discovery.relabel" in c["id"]}
+    return {
+        c["id"].split("/")[1]: c["since"] for c in answer if c["id"].startswith("foreach.apps/")
+    }
 
 
 @case

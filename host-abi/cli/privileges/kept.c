@@ -163,7 +163,7 @@ static int check_one(const struct kept *k, const struct registered_component *re
 			 id, kept_names(gone).text);
 }
 
-/* What waits will need it, too. */
+/* What waits, and what a foreach will make, will need it, too. */
 int kept_check(const struct kept *k, const struct plan *plan, struct error *err)
 {
 	int r = 0;
@@ -172,6 +172,9 @@ int kept_check(const struct kept *k, const struct plan *plan, struct error *err)
 		r = r < 0 ? r : check_one(k, node->registered, node->id, err);
 	vec_each (&plan->waiting, node)
 		r = r < 0 ? r : check_one(k, node->registered, node->id, err);
+	vec_each (&plan->templates, registered)
+		r = r < 0 ? r
+			  : check_one(k, *registered, (*registered)->component->name, err);
 	return r;
 }
 

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "host/lang/import.h"
 #include "host/lang/module.h"
 #include "host/lang/supplied.h"
@@ -25,6 +24,7 @@
 #define BETWEEN_NS (500 * NS_PER_MSEC)
 #define MAX_KEY    100
 #define MAX_SAME   100 /* items of one key that are numbered one after the other */
+#define FNV        0xcbf29ce484222325
 
 /* --- The component --- */
 
@@ -34,7 +34,7 @@ struct items {
 	struct andiron_extension values;
 	struct target_table *table;
 	uint64_t timer;
-	int64_t sent_ns;
+	bool sent;
 };
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
@@ -150,17 +150,19 @@ static void on_timer(void *arg)
 	int r;
 
 	s->timer = 0;
-	s->sent_ns = clock_mono();
+	s->sent = true;
 	r = send(s);
 	if (r == 0)
-		say(s, ANDIRON_HEALTH_HEALTHY, "the items are up to date");
+		say(s, ANDIRON_HEALTH_HEALTHY, "its targets are known");
 	else if (r == -EINVAL)
 		say(s, ANDIRON_HEALTH_UNHEALTHY,
 		    "its collection has more than 16 MiB of labels; those before go on: have "
 		    "discovery.relabel keep fewer");
-	else if (r != -EPERM)
+	else if (r != -EPERM) {
 		say(s, ANDIRON_HEALTH_UNHEALTHY,
 		    "out of memory for its collection; the items before go on");
+		s->host->timer_set(s->instance, BETWEEN_NS, 0, on_timer, s, &s->timer);
+	}
 }
 
 static void no_change(void *context, int change, struct target_row *row)
@@ -170,13 +172,14 @@ static void no_change(void *context, int change, struct target_row *row)
 static void targets(void *self, const char *port, const struct andiron_targets *update)
 {
 	struct items *s = self;
-	int64_t left = s->sent_ns ? s->sent_ns + BETWEEN_NS - clock_mono() : 0;
 	int r = target_table_apply(s->table, update, no_change, NULL);
 
 	if (r == -EAGAIN || r == -ENOMEM)
 		s->host->request_targets(s->instance, PORT);
+	/* A list that is exchanged is empty for a moment, in which all would be stopped. */
 	if (!s->timer && s->values.table)
-		s->host->timer_set(s->instance, left > 0 ? left : 0, 0, on_timer, s, &s->timer);
+		s->host->timer_set(s->instance, s->sent ? BETWEEN_NS : 0, 0, on_timer, s,
+				   &s->timer);
 }
 
 static void stop(void *self)
@@ -262,12 +265,30 @@ static uint32_t add_node(struct draft *d, const struct scope *scope, const struc
 	return INDEX_NONE;
 }
 
+/* It, and the services that come with it. */
+static void note_component(struct draft *d, const struct registered_component *registered)
+{
+	const char *const *id = registered->component->needs;
+
+	for (size_t i = 0; i < d->templates.n; i++)
+		if (d->templates.p[i] == registered)
+			return;
+	d->l.no_memory |= !vec_push(&d->templates, registered);
+	for (; id && *id && !d->l.no_memory; id++) {
+		const struct registered_component *offers =
+			registry_offering(d->l.registry, str_of(*id));
+
+		if (offers)
+			note_component(d, offers);
+	}
+}
+
 static void note_template(struct draft *d, const struct scope *scope, const struct stmt *template)
 {
 	for (const struct stmt *s = template->body; s && !d->l.no_memory; s = s->next) {
 		const struct registered_component *registered;
 
-		if (!s->block)
+		if (!s->block || str_is(s->name, "local.file"))
 			continue;
 		if (str_is(s->name, "foreach")) {
 			for (const struct stmt *x = s->body; x; x = x->next)
@@ -282,7 +303,7 @@ static void note_template(struct draft *d, const struct scope *scope, const stru
 		}
 		registered = draft_find(d, s->name);
 		if (registered)
-			d->l.no_memory |= !vec_push(&d->templates, registered);
+			note_component(d, registered);
 		else
 			draft_refuse(d, scope, s);
 	}
@@ -336,13 +357,22 @@ static bool fits(struct str text)
 	return good;
 }
 
+/* The same in every process, since folders of spools and metrics are called by it: FNV-1a, over
+ * texts that end with a byte that no UTF-8 has. */
+static uint64_t hash_text(uint64_t hash, struct str text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		hash = (hash ^ (unsigned char)text.p[i]) * 0x100000001b3;
+	return (hash ^ 0xff) * 0x100000001b3;
+}
+
 static uint64_t hash_item(const struct andiron_value *item)
 {
-	uint64_t hash = item->n_items;
+	uint64_t hash = FNV;
 
 	for (uint64_t i = 0; i < item->n_items; i++) {
-		hash = hash_mix(hash, hash_str(text_of(item->keys[i])));
-		hash = hash_mix(hash, hash_str(text_of(item->items[i].string)));
+		hash = hash_text(hash, text_of(item->keys[i]));
+		hash = hash_text(hash, text_of(item->items[i].string));
 	}
 	return hash;
 }
@@ -353,6 +383,12 @@ static struct str member(const struct andiron_value *item, struct str name)
 		if (str_eq(text_of(item->keys[i]), name))
 			return text_of(item->items[i].string);
 	return STR_NULL;
+}
+
+/* Rises in any case: a label may look like a key with a number. */
+static size_t next_number(size_t n, size_t n_seen)
+{
+	return n >= MAX_SAME && n < n_seen ? n_seen : n + 1;
 }
 
 const char *foreach_items_key(struct draft *d, const struct andiron_value *item, struct str id,
@@ -366,10 +402,10 @@ const char *foreach_items_key(struct draft *d, const struct andiron_value *item,
 		key = arena_printf(d->l.arena, "%.*s", STR_FMT(text));
 	else
 		key = arena_printf(d->l.arena, "%016llx",
-				   (unsigned long long)(text.n ? hash_str(text)
+				   (unsigned long long)(text.n ? hash_text(FNV, text)
 							       : hash_item(item)));
 	all = key;
-	for (size_t n = 2; all; n = n < MAX_SAME ? n + 1 : seen->strings.n) {
+	for (size_t n = 2; all; n = next_number(n, seen->strings.n)) {
 		before = seen->strings.n;
 		if (intern_add(seen, str_of(all)) == INDEX_NONE)
 			all = NULL;

@@ -5,7 +5,8 @@
  * value's: what an item makes is found again by the item's key, and goes on untouched. Before the
  * first list the block makes nothing.
  *
- * The list is sorted, so that another order is no change, and is sent at most twice a second. */
+ * The list is sorted, so that another order is no change. The first is sent at once, each other
+ * when half a second has passed. */
 #pragma once
 
 #include "base/intern.h"

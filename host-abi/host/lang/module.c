@@ -462,8 +462,7 @@ static const struct stmt *needed(struct draft *d, const struct stmt *s, const ch
 	return found && found->value ? found : NULL;
 }
 
-/* Its arguments, which no component may supply: what the template holds would not be known when the
- * agent chooses which capabilities it keeps. */
+/* Its arguments, which no component may supply, but as targets (foreach-items.h). */
 static bool eval_loop(struct draft *d, const struct stmt *collection, const struct stmt *variable,
 		      struct andiron_value *ret_all, struct andiron_value *ret_name)
 {
@@ -477,9 +476,9 @@ static bool eval_loop(struct draft *d, const struct stmt *collection, const stru
 	if (d->l.value_uses.n == first)
 		return good;
 	use = d->l.value_uses.p[first];
-	lang_error(&d->l, use.place, "andiron makes all components before any of them runs",
-		   "foreach goes over a list that stands in the configuration, not over what %s "
-		   "supplies",
+	lang_error(&d->l, use.place, NULL,
+		   "foreach goes over a list in the configuration or over targets, not over what "
+		   "%s supplies",
 		   d->l.names.list.p[use.node].id);
 	return false;
 }

@@ -101,6 +101,12 @@ static void put_list(struct buf *out, const struct andiron_value *v)
 	buf_str_append(out, STR("]}"));
 }
 
+/* A label of targets in which passwords stand, of every user. */
+static bool is_hidden(struct str name)
+{
+	return str_is(name, "__meta_process_commandline");
+}
+
 static void put_map(struct buf *out, const struct andiron_value *v)
 {
 	begin(out, "object");
@@ -109,7 +115,10 @@ static void put_map(struct buf *out, const struct andiron_value *v)
 		buf_str_append(out, i ? STR(",{\"key\":") : STR("{\"key\":"));
 		json_put_str(out, abi_str(v->keys[i]));
 		buf_str_append(out, STR(",\"value\":"));
-		put_value(out, &v->items[i], 0);
+		if (is_hidden(abi_str(v->keys[i])))
+			put_text(out, "capsule", SECRET);
+		else
+			put_value(out, &v->items[i], 0);
 		buf_putc(out, '}');
 	}
 	buf_str_append(out, STR("]}"));
@@ -216,8 +225,7 @@ static void put_row(void *context, int change, struct target_row *row)
 		buf_str_append(out, i ? STR(",{\"key\":") : STR("{\"key\":"));
 		json_put_str(out, row->labels[i].name);
 		buf_str_append(out, STR(",\"value\":"));
-		/* Passwords stand there, of every user. */
-		if (str_is(row->labels[i].name, "__meta_process_commandline"))
+		if (is_hidden(row->labels[i].name))
 			put_text(out, "capsule", SECRET);
 		else
 			put_string(out, row->labels[i].value);
@@ -241,7 +249,8 @@ static void put_supplied(struct buf *out, const struct instance *i, const char *
 {
 	const struct andiron_value *value = supplied_get(i->host->supplied, i->name, name);
 
-	if (!value)
+	/* A list is of targets, which whoever makes them shows. */
+	if (!value || value->kind == ANDIRON_VALUE_LIST)
 		return;
 	put_name(out, str_of(name), "attr");
 	buf_str_append(out, STR(",\"value\":"));

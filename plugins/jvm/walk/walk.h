@@ -62,6 +62,7 @@ JVM_INLINE void jvm_walk(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
 	s->epoch++;
 	s->cpu = cpu;
 	s->blob = s->proved = s->site_id = 0;
+	s->stub_left = 0;
 	if (w->switches <= s->switches) /* another stack */
 		s->reads = 0;
 	s->switches = w->switches;

@@ -114,6 +114,29 @@ TEST(keys_are_the_items_own)
 	free(odd);
 }
 
+/* A label may look like a key that has a number. */
+TEST(keys_that_look_alike_end)
+{
+	struct intern seen = INTERN_NULL;
+	struct arena arena = ARENA_NULL;
+	struct draft d = {.l.arena = &arena};
+	struct andiron_str key = {"app", 3};
+	struct andiron_value label = text("a-102"), item = {.kind = ANDIRON_VALUE_MAP,
+							     .keys = &key,
+							     .items = &label,
+							     .n_items = 1};
+
+	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &seen)), "a-102");
+	label = text("a");
+	for (int i = 0; i < 300; i++)
+		expect(foreach_items_key(&d, &item, STR("app"), &seen));
+	expect_eq(seen.strings.n, 302); /* the empty one is always there */
+	label = text("a b"); /* FNV-1a of it and of 0xff, in every process */
+	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &seen)), "c1499282aaf8e137");
+	intern_free(&seen);
+	arena_free(&arena);
+}
+
 /* The agent keeps what a template may need, though there is no item now. */
 TEST(templates_are_known_without_items)
 {

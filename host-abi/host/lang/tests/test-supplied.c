@@ -274,8 +274,8 @@ TEST(foreach_takes_no_value)
 		struct registry registry = {.supplied = there ? s : NULL};
 		char *got = plan_text_of(&source, 1, &registry);
 
-		expect(strstr(got, "f:10:16: error: foreach goes over a list that stands in the "
-				   "configuration, not over what test.value.v supplies\n"));
+		expect(strstr(got, "f:10:16: error: foreach goes over a list in the configuration "
+				   "or over targets, not over what test.value.v supplies\n"));
 		expect(strstr(got, "f:12:17: error: foreach goes over"));
 		free(got);
 	}

@@ -84,15 +84,17 @@ static const char *nearest_id(struct lang *l, struct str id)
 	return ids ? diag_suggest(l->diags, id, ids, n) : NULL;
 }
 
-/* Its one export is for the language, which makes the module of it. */
-static bool is_import(const struct andiron_component *c)
+/* Its one export is for the language, which makes the module of it, or its items. */
+static bool is_for_language(const struct andiron_component *c)
 {
-	return str_starts(str_of(c->name), STR("import."));
+	struct str name = str_of(c->name);
+
+	return str_starts(name, STR("import.")) || str_is(name, "foreach");
 }
 
 static const char *exports_hint(struct lang *l, const struct andiron_component *c, struct str id)
 {
-	if (!c->n_exports || is_import(c))
+	if (!c->n_exports || is_for_language(c))
 		return "it exports nothing";
 	return arena_printf(l->arena, "write %.*s.%s", STR_FMT(str_first(id, 200)),
 			    c->exports[0].name);
@@ -150,8 +152,10 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 	const struct andiron_component *c = name->component;
 	struct str export_name = str_skip(rest, 1), deeper = export_name;
 
+	uint64_t n = is_for_language(c) ? 0 : c->n_exports;
+
 	export_name = str_cut(&deeper, '.');
-	for (uint64_t i = 0; !is_import(c) && i < c->n_exports && i < 1u << EXPORT_BITS; i++) {
+	for (uint64_t i = 0; i < n && i < 1u << EXPORT_BITS; i++) {
 		if (!str_is(export_name, c->exports[i].name))
 			continue;
 		if (c->exports[i].type == ANDIRON_EXPORT_VALUE)
