@@ -40,7 +40,7 @@ QEMU = {
 # boots and we by attaching to it), and about one boot in thirty dies of it.
 TCG = "tcg,thread=single"
 PACKAGE = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
-STEP_SECONDS = 480  # of the guest, for each step
+STEP_SECONDS = 240  # of the guest, for each step
 MACHINE_SECONDS = 900  # of ours, for all of it
 
 

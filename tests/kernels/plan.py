@@ -152,9 +152,9 @@ class Recording:
         runs = [" ".join([f"{{build}}/{p.path}", *p.arguments]) for p in self.programs]
         if len(runs) == 1:
             return runs[0]
-        # All files are read before: emulated, that takes seconds. It is done when the recorder, the
-        # shell's parent, comes to rest while one of them works. Twice each, since it is at work
-        # again at the end of an interval, for as long as a program may live.
+        # All files are read before: emulated, that takes seconds. It is done when the thread of the
+        # recorder, the shell's parent, that reads them comes to rest while one of them works. Twice
+        # each, since a program may live within the end of an interval.
         known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
         return (
             "sh -c '"
@@ -164,7 +164,8 @@ class Recording:
 
 
 UNSEEN = ("[new process]", "[not mapped]")
-AT_REST = """used() {{ cut -d" " -f14,15 /proc/$PPID/stat | tr " " +; }}
+AT_REST = """of_reader() {{ grep -h "(unwind-reader)" /proc/$PPID/task/*/stat; }}
+	used() {{ of_reader | cut -d" " -f14,15 | tr " " +; }}
 	for quiet in 1 2 3; do
 		from=-9
 		while now=$(($(used))); [ $((now - from)) -gt 2 ]; do from=$now; ./_%s .3; done

@@ -255,11 +255,14 @@ int file_reader_add(struct file_reader *r, const struct file_request *request)
 	if (!item)
 		return -ENOMEM;
 	item->reading.request = *request;
-	if (!r->started && pthread_create(&r->thread, NULL, run, r) != 0) {
-		free(item);
-		return -EAGAIN;
+	if (!r->started) {
+		if (pthread_create(&r->thread, NULL, run, r) != 0) {
+			free(item);
+			return -EAGAIN;
+		}
+		pthread_setname_np(r->thread, "unwind-reader");
+		r->started = true;
 	}
-	r->started = true;
 	pthread_mutex_lock(&r->lock);
 	push(&r->requests, item);
 	pthread_cond_signal(&r->asked);
