@@ -330,7 +330,7 @@ TEST(what_is_not_read_is_counted_as_lost)
  * them it ends, and none is lost. */
 TEST(a_long_interval_loses_nothing)
 {
-	struct ebpf_options options = options_of(997, true);
+	struct ebpf_options options = options_of(499, true);
 	struct workload w[2];
 	struct fixture f;
 

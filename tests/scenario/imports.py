@@ -62,6 +62,8 @@ def components(port):
 
 def version(port, inside="lib.pods.p/discovery.relabel.r"):
     """What the module says of itself, as it runs."""
+    if not listens(port):
+        return None
     code, text = get(port, f"/api/v0/web/components/{inside}")
     found = re.search(r'"name":"replacement".{0,80}?"value":"([^"]*)"', text)
     return found[1] if code == 200 and found else None

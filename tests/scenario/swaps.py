@@ -14,6 +14,7 @@ from ports import free_port
 from pprofs import Receiver, span
 from running import PATIENT, Agent, ask, parse_metrics
 from tap import ANDIRON, WORKLOAD, Background, Skip, case, main, need_root, run, write
+from waiting import SANITIZED
 
 CONFIG = """
 pyroscope.ebpf "node" {
@@ -125,7 +126,9 @@ def a_writer_and_a_sampler():
         assert a.text().count(" reloaded") == 3, a.text()
     taken = books_hold(books)
     (row,) = books["writers"].values()
-    assert row["delivered"] == taken and not row["dropped"], books
+    # A sanitized sampler that starts on a busy machine may let its buffers fill: that is counted.
+    full = row["dropped"].pop("pyroscope.ebpf.node:ring_full", 0) if SANITIZED else 0
+    assert row["delivered"] + full == taken and not row["dropped"], books
     print(f"# {taken} samples; two generations share {no_gap(server.pushed):.3f} s", flush=True)
 
 
