@@ -39,16 +39,16 @@ def summary(*arguments, ci=False):
     )
 
 
-def last_line(*tests, listed=None, ci=False, suite="unit", again=()):
+def last_line(*tests, listed=None, timed=(), of="--all-of", ci=False, suite="unit", again=()):
     """Exit code and last line of the summary over one log of these tests."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = write_logs(folder, suite, tests, again)
         if listed is not None:
             os.mkdir(f"{folder}/meson-info")
-            for kind, of_kind in (("tests", listed), ("benchmarks", [])):
+            for kind, of_kind in (("tests", listed), ("benchmarks", timed)):
                 with open(f"{folder}/meson-info/intro-{kind}.json", "w", encoding="utf-8") as out:
                     json.dump(of_kind, out)
-            arguments = ["--all-of", folder, *arguments]
+            arguments = [of, folder, *arguments]
         done = summary(*arguments, ci=ci)
         return done.returncode, done.stdout.splitlines()[-1]
 
@@ -68,6 +68,7 @@ def run_again(*tests, suite="scenario"):
 
 
 GOOD = log("a:unit / good", "OK", "1..2", "ok 1 - x", "ok 2 y")
+TIMED = [{"name": "push", "suite": ["a"]}]
 SKIP = log("a:unit / some", "OK", "1..2", "ok 1 x", "# skip: needs root; use sudo", "ok 2 y # SKIP")
 NONE = log("a:unit / none", "SKIP", "1..0 # SKIP no browser: install one")
 FAILED = [log(f"a:scenario / {name}", "FAIL", "1..1", "not ok 1 x") for name in "abcdefg"]
@@ -123,6 +124,16 @@ CASES = [
                 {"name": "lost", "suite": ["a:new", "a:unit"]},
             ],
         ),
+    ),
+    (
+        "benchmarks are of all",
+        (1, "2 passed, 1 failed, 0 skipped"),
+        last_line(GOOD, listed=[], timed=TIMED),
+    ),
+    (
+        "and no tests",
+        (0, "2 passed, 0 failed, 0 skipped"),
+        last_line(GOOD, listed=[], timed=TIMED, of="--tests-of"),
     ),
     (
         "what waits or samples for real is tried again",
