@@ -7,26 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void options_fini(struct server_options *o)
-{
-	free((char *)(uintptr_t)o->address);
-	free((char *)(uintptr_t)o->cert);
-	free((char *)(uintptr_t)o->key);
-	*o = (struct server_options){0};
-}
-
-static int options_copy(struct server_options *ret, const struct server_options *from)
-{
-	*ret = *from;
-	ret->address = str_dup(str_of(from->address));
-	ret->cert = from->cert ? str_dup(str_of(from->cert)) : NULL;
-	ret->key = from->key ? str_dup(str_of(from->key)) : NULL;
-	if (ret->address && !ret->cert == !from->cert && !ret->key == !from->key)
-		return 0;
-	options_fini(ret);
-	return -ENOMEM;
-}
-
 static bool limits_equal(const struct server_limits *a, const struct server_limits *b)
 {
 	return a->connections == b->connections && a->memory == b->memory &&
@@ -37,7 +17,8 @@ static bool limits_equal(const struct server_limits *a, const struct server_limi
 
 static bool options_equal(const struct server_options *a, const struct server_options *b)
 {
-	return a->port == b->port && str_is(str_of(a->address), b->address) &&
+	return a->open == b->open && a->port == b->port && !a->address == !b->address &&
+	       str_eq(str_of(a->address), str_of(b->address)) &&
 	       str_eq(str_of(a->cert), str_of(b->cert)) && str_eq(str_of(a->key), str_of(b->key)) &&
 	       limits_equal(&a->limits, &b->limits);
 }
@@ -46,12 +27,12 @@ int listener_init(struct listener *l, const struct abi_context *context,
 		  const struct server_events *events, const struct server_options *options)
 {
 	*l = (struct listener){.context = *context, .events = *events};
-	return options_copy(&l->options, options);
+	return server_options_copy(&l->options, options);
 }
 
 void listener_fini(struct listener *l)
 {
-	options_fini(&l->options);
+	server_options_fini(&l->options);
 }
 
 static void on_timer(void *arg)
@@ -78,8 +59,8 @@ void listener_turn(struct listener *l)
 	int64_t ms = server_run(l->server);
 
 	cancel_timer(l);
-	if (ms >= 0 && host->timer_set(l->context.instance, ms * NS_PER_MSEC, 0, on_timer, l,
-				       &l->timer))
+	if (ms >= 0 &&
+	    host->timer_set(l->context.instance, ms * NS_PER_MSEC, 0, on_timer, l, &l->timer))
 		l->timer = 0;
 }
 
@@ -106,11 +87,17 @@ void listener_stop(struct listener *l)
 static int move(struct listener *l, const struct server_options *options, struct error *err)
 {
 	const struct abi_context *c = &l->context;
-	const char *address = options->address[0] ? options->address : "all addresses";
+	const char *address;
 	struct server *server;
 	uint64_t watch;
-	int rc = server_new(options, &l->events, &server, err);
+	int rc;
 
+	if (!options->address) {
+		leave(l);
+		return 0;
+	}
+	address = options->address[0] ? options->address : "all addresses";
+	rc = server_new(options, &l->events, &server, err);
 	if (rc)
 		return rc;
 	rc = c->host->watch_add(c->instance, server_fd(server), ANDIRON_WATCH_IN, on_ready, l,
@@ -157,7 +144,7 @@ int listener_update(struct listener *l, const struct server_options *options, st
 
 	if (options_equal(options, &l->options) && (l->server || !l->live))
 		return 0;
-	rc = options_copy(&copy, options);
+	rc = server_options_copy(&copy, options);
 	if (rc)
 		return rc;
 	if (l->live)
@@ -167,10 +154,10 @@ int listener_update(struct listener *l, const struct server_options *options, st
 		rc = exchange(l, &copy, err);
 	}
 	if (rc) {
-		options_fini(&copy);
+		server_options_fini(&copy);
 		return rc;
 	}
-	options_fini(&l->options);
+	server_options_fini(&l->options);
 	l->options = copy;
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP/1.1 server on libmicrohttpd, run by whoever has the thread: no thread of its own, never
- * blocks. What strangers may cost is bounded by limits: connections and the memory of each, the
- * time that a head, a body and an answer may take as a whole (a client that sends a byte now and
- * then gains nothing), and the bytes of one body and of all bodies together. What is over a limit
- * is answered without being kept.
+/* A server of HTTP/1.1, on libmicrohttpd, or of gRPC (lib/grpc-server), run by whoever has the
+ * thread: no thread of its own, never blocks. What strangers may cost is bounded by limits:
+ * connections and the memory of each, the time that a head, a body and an answer may take as a
+ * whole (a client that sends a byte now and then gains nothing), and the bytes of one body and of
+ * all bodies together. What is over a limit is answered without being kept.
  *
  * A request is answered from within `begin` or `ready`, or later: its connection is suspended until
  * then. */
@@ -38,12 +38,25 @@ struct server_events {
 	void (*over)(void *context, struct server_request *r);
 };
 
+/* Opens a protocol's socket, at an address and port, which is of both IPv4 and IPv6 if `dual`. 0
+ * or a negative errno. */
+union server_address;
+struct server_options;
+typedef int (*server_open_fn)(const struct server_options *options, union server_address *address,
+			      bool dual, struct server **ret);
+
 struct server_options {
-	const char *address; /* a numeric one, IPv4 or IPv6; "": all of this machine */
-	uint16_t port;       /* 0: any that is free */
+	server_open_fn open; /* NULL: HTTP/1.1 */
+	/* A numeric one, IPv4 or IPv6; "": all of this machine; NULL, of a listener: none. */
+	const char *address;
+	uint16_t port;          /* 0: any that is free */
 	const char *cert, *key; /* PEM; NULL: without TLS */
 	struct server_limits limits;
 };
+
+/* Copies that own their texts. 0 or -ENOMEM. */
+int server_options_copy(struct server_options *ret, const struct server_options *from);
+void server_options_fini(struct server_options *o);
 
 /* Listens. Nothing of the options is needed afterwards. 0 or a negative errno and a text. */
 int server_new(const struct server_options *options, const struct server_events *events,

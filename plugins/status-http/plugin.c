@@ -75,13 +75,6 @@ static void destroy(void *arg)
 	free(self);
 }
 
-static void place_fini(struct server_options *place)
-{
-	free((char *)(uintptr_t)place->address);
-	free((char *)(uintptr_t)place->cert);
-	free((char *)(uintptr_t)place->key);
-}
-
 /* What the arguments say, in memory of its own: 0, or a negative errno and nothing to be freed. */
 static int read_arguments(const struct andiron_value *args, struct server_options *ret_place,
 			  struct auth *ret_auth, struct error *err)
@@ -93,7 +86,7 @@ static int read_arguments(const struct andiron_value *args, struct server_option
 	if (!rc)
 		rc = auth_init(ret_auth, value_get(args, "auth"));
 	if (rc)
-		place_fini(&place);
+		server_options_fini(&place);
 	else
 		*ret_place = place;
 	return rc;
@@ -114,7 +107,7 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 	rc = service_init(self, &(struct abi_context){host, id}, &place);
 	if (!rc)
 		rc = host->extension(id, ANDIRON_STATUS_ID, &self->status);
-	place_fini(&place);
+	server_options_fini(&place);
 	if (rc) {
 		destroy(self);
 		return rc;
@@ -147,7 +140,7 @@ static int32_t update(void *arg, const struct andiron_value *args, struct andiro
 	if (rc)
 		return abi_error(self->listener.context.host, ret_err, &err, rc);
 	rc = listener_update(&self->listener, &place, &err);
-	place_fini(&place);
+	server_options_fini(&place);
 	if (rc) {
 		auth_fini(&auth);
 		return abi_error(self->listener.context.host, ret_err, &err, rc);
