@@ -11,10 +11,14 @@
 
 #define GRPC_OK                  0
 #define GRPC_INVALID_ARGUMENT    3
+#define GRPC_DEADLINE_EXCEEDED   4
 #define GRPC_ALREADY_EXISTS      6
 #define GRPC_PERMISSION_DENIED   7
+#define GRPC_RESOURCE_EXHAUSTED  8
 #define GRPC_FAILED_PRECONDITION 9
 #define GRPC_UNIMPLEMENTED       12
+#define GRPC_INTERNAL            13
+#define GRPC_UNAVAILABLE         14
 #define GRPC_UNAUTHENTICATED     16
 
 #define GRPC_N_HEADERS 2

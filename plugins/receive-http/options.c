@@ -6,12 +6,16 @@
 #include "abi/option.h"
 #include "abi/value.h"
 #include "base/clock.h"
+#include "grpc-server/grpc-server.h"
 #include "http-server/tls.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#define PORT        8080
+#define OTLP_PORT   4318
+#define GRPC_PORT   4317
 #define CONNECTIONS 1024
 #define MEMORY      (16u << 10)         /* of a connection: Go's SDK puts many tags into the URL */
 #define MAX_BODY    ((size_t)16 << 20)  /* Pyroscope's limit of a profile is 4 MiB uncompressed */
@@ -20,7 +24,7 @@
 #define SECONDS(n) ((n)*NS_PER_SEC)
 
 /* `port`: the default, as a text. */
-#define HTTP(port)										   \
+#define PLACE(port)										   \
 	OPTION(STRING, "listen_address", "\"\"",						   \
 	       "The IP address to listen at; empty: all of this machine's."),			   \
 	OPTION(INT, "listen_port", port,							   \
@@ -36,13 +40,16 @@
 	       .max = SECONDS(3600)),								   \
 	OPTION(DURATION, "server_idle_timeout", "\"120s\"",					   \
 	       "How long a connection stays open between requests.", .min = NS_PER_SEC,		   \
-	       .max = SECONDS(3600)),								   \
+	       .max = SECONDS(3600))
+#define TLS										   \
 	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",		   \
 	       .block = &server_tls_options)
 
-static const struct andiron_option http[] = {HTTP("8080")};
-static const struct andiron_option otlp_http[] = {HTTP("4318")};
+static const struct andiron_option http[] = {PLACE("8080"), TLS};
+static const struct andiron_option otlp_http[] = {PLACE("4318"), TLS};
+static const struct andiron_option otlp_grpc[] = {PLACE("4317")};
 static const struct andiron_options otlp_http_options = ANDIRON_OPTIONS(otlp_http);
+static const struct andiron_options otlp_grpc_options = ANDIRON_OPTIONS(otlp_grpc);
 static const struct andiron_options http_options = ANDIRON_OPTIONS(http);
 
 static const struct andiron_option options[] = {
@@ -67,16 +74,16 @@ static const struct andiron_option otlp_options[] = {
 	       "has no room, with 429 and Retry-After.",
 	       .flags = ANDIRON_OPTION_REQUIRED, .since = "0.1"),
 	OPTION(BLOCK, "http", NULL,
-	       "Where exporters send to, by OTLP over HTTP: /v1development/profiles. A body may "
-	       "have 16 MiB, and 48 MiB uncompressed.",
+	       "Where exporters send to by OTLP over HTTP: /v1development/profiles. A body may "
+	       "have 16 MiB, and 48 MiB uncompressed. It is there by default, unless there is a "
+	       "block `grpc`.",
 	       .block = &otlp_http_options, .since = "0.1"),
+	OPTION(BLOCK, "grpc", NULL,
+	       "Where exporters send to by OTLP over gRPC, without TLS. A message may have 16 MiB, "
+	       "and 48 MiB uncompressed.",
+	       .block = &otlp_grpc_options, .since = "0.1"),
 };
 const struct andiron_options receive_otlp_options = ANDIRON_OPTIONS(otlp_options);
-
-static const struct andiron_value *http_of(const struct andiron_value *args)
-{
-	return value_get(args, "http");
-}
 
 static struct str text_of(const struct andiron_value *map, const char *name)
 {
@@ -84,9 +91,9 @@ static struct str text_of(const struct andiron_value *map, const char *name)
 }
 
 /* Why this place cannot be, and at which of the values; NULL: it can. */
-static const char *find_fault(const struct andiron_value *args, const struct andiron_value **ret_at)
+static const char *find_fault(const struct andiron_value *block,
+			      const struct andiron_value **ret_at)
 {
-	const struct andiron_value *block = http_of(args);
 	const struct andiron_value *t = block ? value_get(block, "tls") : NULL;
 	struct str address = text_of(block, "listen_address");
 	char text[64];
@@ -100,14 +107,18 @@ static const char *find_fault(const struct andiron_value *args, const struct and
 	return server_tls_fault(t);
 }
 
+static const char *const names[RECEIVE_PROTOCOLS] = {"http", "grpc"};
+
 void receive_check(const struct andiron_host *host, const struct andiron_value *args,
 		   struct andiron_report *report)
 {
-	const struct andiron_value *at;
-	const char *fault = find_fault(args, &at);
+	for (int i = 0; i < RECEIVE_PROTOCOLS; i++) {
+		const struct andiron_value *at;
+		const char *fault = find_fault(value_get(args, names[i]), &at);
 
-	if (fault)
-		abi_report(host, report, ANDIRON_REPORT_ERROR, at, "%s", fault);
+		if (fault)
+			abi_report(host, report, ANDIRON_REPORT_ERROR, at, "%s", fault);
+	}
 }
 
 static unsigned int seconds(const struct andiron_value *block, const char *name, int64_t absent)
@@ -117,17 +128,17 @@ static unsigned int seconds(const struct andiron_value *block, const char *name,
 	return (unsigned int)((ns + NS_PER_SEC - 1) / NS_PER_SEC);
 }
 
-int receive_place_init(struct server_options *ret, const struct andiron_value *args, uint16_t port,
-		       struct error *err)
+/* `block`: NULL for what is there by default. */
+static int place_init(struct server_options *ret, const struct andiron_value *block,
+		      const char *name, int64_t port, struct error *err)
 {
-	const struct andiron_value *block = http_of(args), *at;
-	const struct andiron_value *t = block ? value_get(block, "tls") : NULL;
-	const char *fault = find_fault(args, &at);
-	struct server_options place = {
+	const struct andiron_value *t = block ? value_get(block, "tls") : NULL, *at;
+	const char *fault = find_fault(block, &at);
+	int64_t connections = block ? value_int(block, "conn_limit", CONNECTIONS) : CONNECTIONS;
+
+	*ret = (struct server_options){
 		.port = (uint16_t)(block ? value_int(block, "listen_port", port) : port),
-		.limits = {.connections = (unsigned int)(block ? value_int(block, "conn_limit",
-									   CONNECTIONS)
-							       : CONNECTIONS),
+		.limits = {.connections = (unsigned int)connections,
 			   .memory = MEMORY,
 			   .request_s = seconds(block, "server_read_timeout", 30),
 			   .answer_s = seconds(block, "server_write_timeout", 30),
@@ -135,24 +146,34 @@ int receive_place_init(struct server_options *ret, const struct andiron_value *a
 			   .max_body = MAX_BODY,
 			   .max_bodies = MAX_BODIES},
 	};
+	if (fault)
+		return error_set(err, -EINVAL, "%s%s: %s", name, at == t && t ? ".tls" : "", fault);
+	ret->address = str_dup(text_of(block, "listen_address"));
+	return ret->address ? server_tls_read(t, ret, err) : -ENOMEM;
+}
+
+int receive_places_init(struct receive_places *ret, const struct andiron_value *args, bool otlp,
+			struct error *err)
+{
+	const struct andiron_value *http_block = value_get(args, names[RECEIVE_HTTP]);
+	const struct andiron_value *grpc = otlp ? value_get(args, names[RECEIVE_GRPC]) : NULL;
 	int rc = 0;
 
-	if (fault)
-		return error_set(err, -EINVAL, "http%s: %s", at == t && t ? ".tls" : "", fault);
-	place.address = str_dup(text_of(block, "listen_address"));
-	if (!place.address)
-		return -ENOMEM;
-	rc = server_tls_read(t, &place, err);
+	*ret = (struct receive_places){0};
+	if (http_block || !grpc)
+		rc = place_init(&ret->of[RECEIVE_HTTP], http_block, names[RECEIVE_HTTP],
+				otlp ? OTLP_PORT : PORT, err);
+	if (!rc && grpc) {
+		rc = place_init(&ret->of[RECEIVE_GRPC], grpc, names[RECEIVE_GRPC], GRPC_PORT, err);
+		ret->of[RECEIVE_GRPC].open = grpc_server_open;
+	}
 	if (rc)
-		receive_place_fini(&place);
-	else
-		*ret = place;
+		receive_places_fini(ret);
 	return rc;
 }
 
-void receive_place_fini(struct server_options *place)
+void receive_places_fini(struct receive_places *places)
 {
-	free((char *)(uintptr_t)place->address);
-	free((char *)(uintptr_t)place->cert);
-	free((char *)(uintptr_t)place->key);
+	for (int i = 0; i < RECEIVE_PROTOCOLS; i++)
+		server_options_fini(&places->of[i]);
 }

@@ -10,15 +10,19 @@
 
 extern const struct andiron_options receive_options, receive_otlp_options;
 
-#define RECEIVE_PORT      8080
-#define RECEIVE_OTLP_PORT 4318
-
 /* Reports what types alone cannot say. No side effects. */
 void receive_check(const struct andiron_host *host, const struct andiron_value *args,
 		   struct andiron_report *report);
 
-/* Where and how to listen, certificate and key having been read; `port` where none is given: 0,
- * -ENOMEM, or a negative errno and a text. receive_place_fini frees it. */
-int receive_place_init(struct server_options *ret, const struct andiron_value *args, uint16_t port,
-		       struct error *err);
-void receive_place_fini(struct server_options *place);
+/* The protocols, each with a place of its own. */
+enum receive_protocol { RECEIVE_HTTP, RECEIVE_GRPC, RECEIVE_PROTOCOLS };
+
+struct receive_places {
+	struct server_options of[RECEIVE_PROTOCOLS]; /* without an address: it is not spoken */
+};
+
+/* Where and how to listen, certificate and key having been read; `otlp`: by the arguments of
+ * otlp.receive. 0, -ENOMEM, or a negative errno and a text. receive_places_fini frees it. */
+int receive_places_init(struct receive_places *ret, const struct andiron_value *args, bool otlp,
+			struct error *err);
+void receive_places_fini(struct receive_places *places);

@@ -16,17 +16,12 @@ static int32_t validate(const struct andiron_host *host, const struct andiron_va
 	return 0;
 }
 
-static uint16_t port_of(bool otlp)
-{
-	return otlp ? RECEIVE_OTLP_PORT : RECEIVE_PORT;
-}
-
 static int32_t make(const struct andiron_host *host, uint64_t id, const struct andiron_value *args,
 		    bool otlp, void **ret_self, struct andiron_error *ret_err)
 {
 	const struct abi_context context = {host, id};
 	struct error err = ERROR_NULL;
-	struct server_options place;
+	struct receive_places places;
 	struct receiver *receiver;
 	int rc;
 
@@ -34,11 +29,11 @@ static int32_t make(const struct andiron_host *host, uint64_t id, const struct a
 		error_set(&err, -ENOSYS, "this host is too old: it has no offer_batch");
 		return abi_error(host, ret_err, &err, -ENOSYS);
 	}
-	rc = receive_place_init(&place, args, port_of(otlp), &err);
+	rc = receive_places_init(&places, args, otlp, &err);
 	if (rc)
 		return abi_error(host, ret_err, &err, rc);
-	rc = receiver_new(&context, &place, otlp, &receiver);
-	receive_place_fini(&place);
+	rc = receiver_new(&context, places.of, otlp, &receiver);
+	receive_places_fini(&places);
 	if (!rc)
 		*ret_self = receiver;
 	return rc;
@@ -68,12 +63,12 @@ static int32_t start(void *self, struct andiron_error *ret_err)
 static int32_t update(void *self, const struct andiron_value *args, struct andiron_error *ret_err)
 {
 	struct error err = ERROR_NULL;
-	struct server_options place;
-	int rc = receive_place_init(&place, args, port_of(receiver_takes_otlp(self)), &err);
+	struct receive_places places;
+	int rc = receive_places_init(&places, args, receiver_takes_otlp(self), &err);
 
 	if (!rc) {
-		rc = receiver_update(self, &place, &err);
-		receive_place_fini(&place);
+		rc = receiver_update(self, places.of, &err);
+		receive_places_fini(&places);
 	}
 	return abi_error(receiver_host(self), ret_err, &err, rc);
 }
@@ -101,7 +96,7 @@ static const struct andiron_component receive_http = {
 static const struct andiron_component otlp_receive = {
 	.size = sizeof(otlp_receive),
 	.name = "otlp.receive",
-	.summary = "Receives OTLP's profiles signal over HTTP.",
+	.summary = "Receives OTLP's profiles signal, over HTTP or gRPC.",
 	.options = &receive_otlp_options,
 	.validate = validate,
 	.create = create_otlp,

@@ -13,16 +13,25 @@
 #include "protobuf/otlp.pb-c.h"
 #include "protobuf/wire.h"
 #include "receive-http/intake.h"
+#include "receive-http/options.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define RETRY_S  5
-#define PROTOBUF "application/x-protobuf"
+#define RETRY_S     5
+#define PROTOBUF    "application/x-protobuf"
+#define GRPC_METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+/* Where requests of a protocol come in. */
+struct door {
+	struct receiver *receiver;
+	struct listener listener;
+};
 
 struct job {
 	struct job *next, **link; /* among the receiver's */
 	struct receiver *receiver;
+	struct door *door;
 	struct server_request *request; /* NULL: it is gone */
 	struct buf body;                /* the request's, once it is gone */
 	struct intake_request asked;
@@ -35,7 +44,8 @@ struct job {
 };
 
 struct receiver {
-	struct listener listener;
+	struct abi_context context;
+	struct door doors[RECEIVE_PROTOCOLS];
 	bool otlp;
 	struct job *jobs;
 	uint64_t sequence;
@@ -46,7 +56,7 @@ struct receiver {
 
 static const struct abi_context *context_of(const struct receiver *r)
 {
-	return &r->listener.context;
+	return &r->context;
 }
 
 /* The words of Connect for a status. */
@@ -114,13 +124,20 @@ static void put_status(struct buf *b, unsigned int status, const char *why)
 	wire_put_bytes(b, 2, str_of(why));
 }
 
-static void refuse(struct receiver *r, struct server_request *request, unsigned int status,
+static bool is_grpc(const struct door *door)
+{
+	return door == &door->receiver->doors[RECEIVE_GRPC];
+}
+
+static void refuse(const struct door *door, struct server_request *request, unsigned int status,
 		   const char *why)
 {
 	struct server_answer answer = {.status = status, .type = "text/plain; charset=utf-8"};
 	struct buf text = BUF_NULL;
 
-	if (r->otlp) {
+	if (is_grpc(door)) {
+		buf_printf(&text, "%s", why);
+	} else if (door->receiver->otlp) {
 		answer.type = PROTOBUF;
 		put_status(&text, status, why);
 	} else if (is_push(request)) {
@@ -193,18 +210,18 @@ static void job_free(struct job *job)
 /* Answers, and ends the job, which `why` may belong to. */
 static void end(struct job *job, unsigned int status, const char *why)
 {
-	struct receiver *r = job->receiver;
 	struct server_request *request = job->request;
+	struct door *door = job->door;
 
-	if (request && status == 200 && r->otlp)
+	if (request && status == 200 && job->receiver->otlp)
 		accept_otlp(request, &job->rejected);
 	else if (request && status == 200)
 		accept_request(request);
 	else if (request)
-		refuse(r, request, status, why);
+		refuse(door, request, status, why);
 	job_free(job);
 	if (request)
-		listener_turn(&r->listener);
+		listener_turn(&door->listener);
 }
 
 static void on_offered(void *arg, int32_t result)
@@ -306,8 +323,9 @@ static bool keep_texts(struct job *job, struct str *const *texts, size_t n)
 	return job->texts != NULL;
 }
 
-static struct job *job_new(struct receiver *r, struct server_request *request)
+static struct job *job_new(struct door *door, struct server_request *request)
 {
+	struct receiver *r = door->receiver;
 	struct job *job = calloc(1, sizeof(*job));
 	struct intake_request *a;
 
@@ -315,7 +333,7 @@ static struct job *job_new(struct receiver *r, struct server_request *request)
 		return NULL;
 	a = &job->asked;
 	*a = (struct intake_request){
-		.api = r->otlp              ? INTAKE_OTLP
+		.api = r->otlp            ? INTAKE_OTLP
 		       : is_push(request) ? INTAKE_PUSH
 					  : INTAKE_INGEST,
 		.rejected = &job->rejected,
@@ -332,15 +350,15 @@ static struct job *job_new(struct receiver *r, struct server_request *request)
 		.aggregation = server_request_query(request, "aggregationType"),
 	};
 	job->head = (struct intake_head){context_of(r)->instance, ++r->sequence, clock_real()};
-	struct str *const texts[] = {&a->content_type, &a->content_encoding, &a->name,
-				     &a->from,         &a->until,            &a->format,
-				     &a->sample_rate,  &a->spy_name,         &a->units,
-				     &a->aggregation};
+	struct str *const texts[] = {
+		&a->content_type, &a->content_encoding, &a->name,     &a->from,  &a->until,
+		&a->format,       &a->sample_rate,      &a->spy_name, &a->units, &a->aggregation};
 	if (!keep_texts(job, texts, sizeof(texts) / sizeof(texts[0]))) {
 		free(job);
 		return NULL;
 	}
 	job->receiver = r;
+	job->door = door;
 	job->request = request;
 	job->next = r->jobs;
 	job->link = &r->jobs;
@@ -353,15 +371,24 @@ static struct job *job_new(struct receiver *r, struct server_request *request)
 
 static void on_whole(void *context, struct server_request *request)
 {
-	struct receiver *r = context;
-	const struct abi_context *c = context_of(r);
-	struct job *job = job_new(r, request);
+	struct door *door = context;
+	const struct abi_context *c = context_of(door->receiver);
+	struct job *job = job_new(door, request);
 
 	if (job && c->host->work(c->instance, run, on_read, job) == 0)
 		return;
 	if (job)
 		job_free(job);
-	refuse(r, request, 503, "memory is short");
+	refuse(door, request, 503, "memory is short");
+}
+
+static const char *wrong_method(const struct server_request *request, unsigned int *ret_status)
+{
+	*ret_status = 404;
+	return str_is(server_request_path(request), GRPC_METHOD)
+		       ? NULL
+		       : "of profiles there is " GRPC_METHOD
+			 ", from version 1.10 of OTLP on; other signals are not taken";
 }
 
 /* Why this is no request for here, and what HTTP calls that; NULL: it is one. */
@@ -373,7 +400,7 @@ static const char *wrong_place(const struct receiver *r, const struct server_req
 
 	*ret_status = 404;
 	if (r->otlp && !str_is(path, "/v1development/profiles"))
-		return "there is /v1development/profiles; gRPC is not spoken here, and other "
+		return "there is /v1development/profiles; gRPC has a port of its own, and other "
 		       "signals are not taken";
 	if (!r->otlp && !is_push(request) && !str_is(path, "/ingest"))
 		return "there are /push.v1.PusherService/Push and /ingest";
@@ -395,43 +422,52 @@ static const char *wrong_place(const struct receiver *r, const struct server_req
 /* What the head alone decides. */
 static void on_head(void *context, struct server_request *request)
 {
-	struct receiver *r = context;
+	const struct door *door = context;
 	struct str encoding = server_request_header(request, "Content-Encoding");
 	unsigned int status;
-	const char *why = wrong_place(r, request, &status);
+	const char *why = is_grpc(door) ? wrong_method(request, &status)
+					: wrong_place(door->receiver, request, &status);
 
-	if (r->ending)
-		refuse(r, request, 503, "this agent is stopping");
+	if (door->receiver->ending)
+		refuse(door, request, 503, "this agent is stopping");
 	else if (why)
-		refuse(r, request, status, why);
+		refuse(door, request, status, why);
 	else if (encoding.n && !str_is(encoding, "gzip") && !str_is(encoding, "identity"))
-		refuse(r, request, 415, "the only Content-Encoding that is taken is gzip");
+		refuse(door, request, 415, "the only Content-Encoding that is taken is gzip");
 }
 
 static void on_over(void *context, struct server_request *request)
 {
 	struct job *job = server_request_get(request);
 
-	count(context, server_request_status(request));
+	count(((struct door *)context)->receiver, server_request_status(request));
 	if (!job)
 		return;
 	job->request = NULL;
 	job->body = server_request_take_body(request);
 }
 
-int receiver_new(const struct abi_context *context, const struct server_options *options,
-		 bool otlp, struct receiver **ret)
+int receiver_new(const struct abi_context *context, const struct server_options *options, bool otlp,
+		 struct receiver **ret)
 {
 	struct receiver *r = calloc(1, sizeof(*r));
-	const struct server_events events = {r, on_head, on_whole, on_over};
 
 	if (!r)
 		return -ENOMEM;
-	if (listener_init(&r->listener, context, &events, options)) {
-		free(r);
-		return -ENOMEM;
-	}
+	r->context = *context;
 	r->otlp = otlp;
+	for (int i = 0; i < RECEIVE_PROTOCOLS; i++) {
+		struct door *door = &r->doors[i];
+		const struct server_events events = {door, on_head, on_whole, on_over};
+
+		door->receiver = r;
+		if (listener_init(&door->listener, context, &events, &options[i])) {
+			while (i--)
+				listener_fini(&r->doors[i].listener);
+			free(r);
+			return -ENOMEM;
+		}
+	}
 	*ret = r;
 	return 0;
 }
@@ -443,18 +479,57 @@ void receiver_free(void *self)
 	r->draining = false;
 	while (r->jobs) /* offered to somebody who was left behind */
 		job_free(r->jobs);
-	listener_fini(&r->listener);
+	for (int i = 0; i < RECEIVE_PROTOCOLS; i++)
+		listener_fini(&r->doors[i].listener);
 	free(r);
+}
+
+/* Each listener tells its own place; where there are two, this tells both. */
+static void tell_places(const struct receiver *r)
+{
+	const struct server *http = r->doors[RECEIVE_HTTP].listener.server;
+	const struct server *grpc = r->doors[RECEIVE_GRPC].listener.server;
+
+	if (http && grpc)
+		abi_health(context_of(r), ANDIRON_HEALTH_HEALTHY,
+			   "listening at port %u for HTTP and %u for gRPC", server_port(http),
+			   server_port(grpc));
 }
 
 int receiver_start(struct receiver *r, struct error *err)
 {
-	return listener_start(&r->listener, err);
+	int rc = listener_start(&r->doors[RECEIVE_HTTP].listener, err);
+
+	if (rc)
+		return rc;
+	rc = listener_start(&r->doors[RECEIVE_GRPC].listener, err);
+	if (rc)
+		listener_stop(&r->doors[RECEIVE_HTTP].listener);
+	else
+		tell_places(r);
+	return rc;
 }
 
 int receiver_update(struct receiver *r, const struct server_options *options, struct error *err)
 {
-	return listener_update(&r->listener, options, err);
+	struct listener *http = &r->doors[RECEIVE_HTTP].listener;
+	struct error lost = ERROR_NULL;
+	struct server_options former;
+	int rc = server_options_copy(&former, &http->options);
+
+	if (rc)
+		return rc;
+	rc = listener_update(http, &options[RECEIVE_HTTP], err);
+	if (!rc) {
+		rc = listener_update(&r->doors[RECEIVE_GRPC].listener, &options[RECEIVE_GRPC], err);
+		if (rc && listener_update(http, &former, &lost))
+			abi_health(context_of(r), ANDIRON_HEALTH_UNHEALTHY, "%s",
+				   lost.code ? lost.text : "memory is short");
+		else
+			tell_places(r);
+	}
+	server_options_fini(&former);
+	return rc;
 }
 
 int32_t receiver_drain(void *self, int64_t deadline_ns)
@@ -470,7 +545,10 @@ int32_t receiver_drain(void *self, int64_t deadline_ns)
 
 void receiver_stop(void *self)
 {
-	listener_stop(&((struct receiver *)self)->listener);
+	struct receiver *r = self;
+
+	for (int i = 0; i < RECEIVE_PROTOCOLS; i++)
+		listener_stop(&r->doors[i].listener);
 }
 
 const struct andiron_host *receiver_host(const struct receiver *r)
@@ -487,10 +565,14 @@ struct receiver_counts receiver_counts(const struct receiver *r)
 {
 	struct receiver_counts counts = r->counts;
 
-	counts.connection_limit = r->listener.options.limits.connections;
-	if (r->listener.server) {
-		counts.connections = server_connections(r->listener.server);
-		counts.held_bytes = server_bodies(r->listener.server);
+	for (int i = 0; i < RECEIVE_PROTOCOLS; i++) {
+		const struct listener *l = &r->doors[i].listener;
+
+		if (!l->server)
+			continue;
+		counts.connection_limit += l->options.limits.connections;
+		counts.connections += server_connections(l->server);
+		counts.held_bytes += server_bodies(l->server);
 	}
 	return counts;
 }

@@ -14,9 +14,9 @@
  *     504            no answer in time: it may have been taken
  *
  * An error is a sentence: in JSON, as Connect has it, for a push; in a Status of protobuf for
- * OTLP, whose senders try again after 429, 502, 503 and 504 alone; else, and where the server
- * answers by itself (413, 429, 503, 504: lib/http-server), as plain text. Used under the
- * component's strand. */
+ * OTLP, whose senders try again after 429, 502, 503 and 504 alone, or in gRPC's own; else, and
+ * where the server answers by itself (413, 429, 503, 504: lib/http-server), as plain text. Used
+ * under the component's strand. */
 #pragma once
 
 #include "http-server/listener.h"
@@ -32,9 +32,9 @@ struct receiver_counts {
 	uint64_t connections, connection_limit, held_bytes;
 };
 
-/* 0 or -ENOMEM. `otlp`: it takes that alone. */
-int receiver_new(const struct abi_context *context, const struct server_options *options,
-		 bool otlp, struct receiver **ret);
+/* 0 or -ENOMEM. The options are of each protocol (options.h). `otlp`: it takes that alone. */
+int receiver_new(const struct abi_context *context, const struct server_options *options, bool otlp,
+		 struct receiver **ret);
 /* All work has returned. */
 void receiver_free(void *self);
 

@@ -32,7 +32,13 @@ class Agent:
     """`andiron run` that receives and pushes to `url`; `http` and `endpoint` are options."""
 
     def __init__(
-        self, url, http="", endpoint="", by="pyroscope.receive_http", to="pyroscope.write"
+        self,
+        url,
+        http="",
+        endpoint="",
+        by="pyroscope.receive_http",
+        to="pyroscope.write",
+        protocol="http",
     ):
         self.folder = tempfile.TemporaryDirectory(prefix="andiron-receive-")
         self.log = pathlib.Path(self.folder.name, "log")
@@ -41,7 +47,7 @@ class Agent:
         config.write_text(
             f"""
 {by} "sdk" {{
-  http {{
+  {protocol} {{
     listen_address = "127.0.0.1"
     listen_port    = 0
     {http}
@@ -260,27 +266,38 @@ receivers:
     protocols:
       http: {endpoint: 127.0.0.1:%d}
 exporters:
-  otlp_http:
+  %s:
     endpoint: %s
+    tls: {insecure: true}
     retry_on_failure: {initial_interval: 100ms, max_interval: 1s}
 service:
   telemetry: {metrics: {level: none}}
   pipelines:
     profiles:
       receivers: [otlp]
-      exporters: [otlp_http]
+      exporters: [%s]
 """
 PROFILES = "/v1development/profiles"
 PROTOBUF = {"Content_Type": "application/x-protobuf"}
 
 
-def from_a_collector():
+def by_http():
     """What a Collector exports by OTLP over HTTP arrives: names, labels of the resource, and the
     total, also where the server stood still meanwhile."""
+    from_a_collector("otlp_http", "http")
+
+
+def by_grpc():
+    """The same over gRPC."""
+    from_a_collector("otlp_grpc", "grpc")
+
+
+def from_a_collector(exporter, protocol):
     (port,) = free_ports(1)
     with Pyroscope() as server, Recorder(server.url) as behind:
-        with Agent(behind.url, by="otlp.receive") as last:
-            with Collector(COLLECTOR % (port, last.url), listens=(port,)) as collector:
+        with Agent(behind.url, by="otlp.receive", protocol=protocol) as last:
+            config = COLLECTOR % (port, exporter, last.url, exporter)
+            with Collector(config, listens=(port,)) as collector:
                 assert collector.process.poll() is None, collector.said()
                 with Agent(f"http://127.0.0.1:{port}", to="otlp.write") as first:
                     behind.open.clear()
@@ -340,7 +357,8 @@ sys.exit(
             faults_are_told,
             strangers,
             backpressure,
-            from_a_collector,
+            by_http,
+            by_grpc,
             faults_of_otlp,
         ]
     )

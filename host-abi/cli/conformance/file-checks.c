@@ -148,6 +148,7 @@ static const char *const known_libraries[] = {
 	"libcurl.so.*",
 	"libjansson.so.*",
 	"libmicrohttpd.so.*",
+	"libnghttp2.so.*",
 	"libprotobuf-c.so.*",
 	"libyaml-0.so.*",
 	"libgcc_s.so.*",

@@ -2,7 +2,7 @@
 
 // Collector is an OpenTelemetry Collector for tests, of the parts that profiles
 // pass through in a cluster: the otlp receiver and andiron's, the k8sattributes processor, the
-// exporter of OTLP over HTTP, and one that keeps what arrived. It is run as any Collector is:
+// exporters of OTLP over HTTP and gRPC, and one that keeps what arrived. It is run as any Collector is:
 //
 //	collector --config=FILE --feature-gates=service.profilesSupport
 //
@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/otlpexporter"
 	"go.opentelemetry.io/collector/exporter/otlphttpexporter"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/processor"
@@ -31,11 +32,11 @@ import (
 func parts() (otelcol.Factories, error) {
 	kept, attributes := newJournalFactory(), k8sattributesprocessor.NewFactory()
 	otlp, andiron := otlpreceiver.NewFactory(), andironreceiver.NewFactory()
-	web := otlphttpexporter.NewFactory()
+	web, rpc := otlphttpexporter.NewFactory(), otlpexporter.NewFactory()
 	return otelcol.Factories{
 		Receivers:  map[component.Type]receiver.Factory{otlp.Type(): otlp, andiron.Type(): andiron},
 		Processors: map[component.Type]processor.Factory{attributes.Type(): attributes},
-		Exporters:  map[component.Type]exporter.Factory{kept.Type(): kept, web.Type(): web},
+		Exporters:  map[component.Type]exporter.Factory{kept.Type(): kept, web.Type(): web, rpc.Type(): rpc},
 		Telemetry:  otelconftelemetry.NewFactory(),
 	}, nil
 }
