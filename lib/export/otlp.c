@@ -360,7 +360,7 @@ static bool is_told(const struct profile *p, size_t type)
 	if (!str_is(p->types[type].type, "samples") || !str_is(p->types[type].unit, "count"))
 		return false;
 	for (size_t i = 0; i < p->n_types; i++)
-		if (i != type && is_counted(p, i))
+		if (i != type && is_counted(p, i) && !is_empty(p, i))
 			return true;
 	return false;
 }

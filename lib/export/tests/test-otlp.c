@@ -296,6 +296,45 @@ TEST(types_and_ids_have_their_names)
 	}
 }
 
+/* Of samples and their CPU time one is sent, since receivers add both up; and that is the samples
+ * where there is no time. */
+TEST(cpu_time_is_sent_once)
+{
+	for (int64_t ns = 0; ns <= 20000000; ns += 20000000) {
+		struct pprof_encoder *e = pprof_encoder_new();
+		uint32_t samples = pprof_add_string(e, STR("samples")),
+			 count = pprof_add_string(e, STR("count")),
+			 cpu = pprof_add_string(e, STR("cpu")),
+			 unit = pprof_add_string(e, STR("nanoseconds")), frame;
+		struct pprof_head by = {
+			.period = 10000000, .period_type = cpu, .period_unit = unit};
+		struct pprof_location l = {.address = 64};
+		int64_t values[] = {3, ns};
+		struct pprof_sample s = {&frame, NULL, values, 1, 0};
+		struct wire_field heads[8] = {0};
+		struct request r = {0};
+		struct buf out = BUF_NULL;
+		struct profile *p;
+
+		pprof_add_type(e, samples, count);
+		pprof_add_type(e, cpu, unit);
+		frame = pprof_add_location(e, &l);
+		pprof_add_sample(e, &s);
+		expect_eq(pprof_finish(e, &by, 0, &out, NULL), 0);
+		expect_eq(profile_decode(buf_str(&out), &p, NULL), 0);
+		buf_clear(&out);
+		expect_eq(otlp_encode(p, &head, &out), 0);
+		read_request(buf_str(&out), &r);
+		expect_eq(r.profiles.n, 1);
+		expect_eq(read_profile(&r, r.profiles.p[0], heads), ns ? 2 : 3);
+		conforms(&r);
+		request_free(&r);
+		buf_free(&out);
+		profile_free(p);
+		pprof_encoder_free(e);
+	}
+}
+
 /* A sample of one frame, in this mapping and source file, of a thread. */
 static void add_sample(struct pprof_encoder *e, const char *mapping, const char *ids,
 		       const char *source)
