@@ -21,9 +21,8 @@ static int add_label(struct otlp_reading *r, size_t start, struct str name, stru
 
 	if (out->labels.n >= PUSH_MAX_LABELS || out->labels.n - start >= PUSH_MAX_SERIES_LABELS)
 		return error_set(r->err, -E2BIG,
-				 "a resource has more than %u attributes, or the request more than "
-				 "%u",
-				 PUSH_MAX_SERIES_LABELS, PUSH_MAX_LABELS);
+				 "the resources of the request have more than %u attributes",
+				 PUSH_MAX_LABELS);
 	return vec_push(&out->labels, ((struct target_label){name, value})) ? 0 : -ENOMEM;
 }
 
@@ -145,11 +144,35 @@ static struct str name_of(const struct otlp_shape *shape)
 	return STR("process_cpu");
 }
 
+/* The labels of a resource's profile of this name: those of the one before where that has the same,
+ * and the first one's name stands behind the resource's own. */
+static int add_series(struct otlp_reading *r, size_t first, size_t n, struct str name,
+		      struct pushed *p)
+{
+	struct push_request *out = r->out;
+	size_t end = out->labels.n;
+	int rc = 0;
+
+	if (end > first + n && str_eq(out->labels.p[end - 1].value, name)) {
+		p->label_start = end - n - 1;
+		p->n_labels = n + 1;
+		return 0;
+	}
+	p->label_start = end == first + n ? first : end;
+	for (size_t i = out->labels.n - p->label_start; i < n && !rc; i++) {
+		struct target_label label = out->labels.p[first + i];
+
+		rc = add_label(r, p->label_start, label.name, label.value);
+	}
+	p->n_labels = n + 1;
+	return rc ? rc : add_label(r, p->label_start, STR("__name__"), name);
+}
+
 /* A profile of a resource that has these labels. */
 static int take_profile(struct otlp_reading *r, size_t first, size_t n, struct str in)
 {
 	struct push_request *out = r->out;
-	struct pushed pushed = {.label_start = out->labels.n};
+	struct pushed pushed = {0};
 	struct otlp_shape shape;
 	int rc;
 
@@ -166,14 +189,7 @@ static int take_profile(struct otlp_reading *r, size_t first, size_t n, struct s
 	}
 	if (rc || !pushed.profile.n)
 		return rc;
-	for (size_t i = 0; i < n && !rc; i++) {
-		struct target_label label = out->labels.p[first + i];
-
-		rc = add_label(r, pushed.label_start, label.name, label.value);
-	}
-	if (!rc)
-		rc = add_label(r, pushed.label_start, STR("__name__"), name_of(&shape));
-	pushed.n_labels = out->labels.n - pushed.label_start;
+	rc = add_series(r, first, n, name_of(&shape), &pushed);
 	if (!rc && !vec_push(&out->profiles, pushed))
 		rc = -ENOMEM;
 	return rc;
@@ -260,7 +276,9 @@ int otlp_request_parse(struct str body, struct push_request *ret, struct otlp_re
 		       struct error *err)
 {
 	struct otlp_reading r = {
-		.out = ret, .rejected = rejected, .err = err,
+		.out = ret,
+		.rejected = rejected,
+		.err = err,
 		.entries_left = OTLP_MAX_ENTRIES,
 		.work_left = OTLP_MAX_WORK,
 	};

@@ -17,8 +17,7 @@ static uint32_t s(struct pprof_encoder *e, const char *text)
 
 static uint32_t function(struct pprof_encoder *e, const char *name, const char *file)
 {
-	const struct pprof_function f = {
-		.name = s(e, name), .file = s(e, file), .start_line = 7};
+	const struct pprof_function f = {.name = s(e, name), .file = s(e, file), .start_line = 7};
 
 	return pprof_add_function(e, &f);
 }
@@ -45,8 +44,8 @@ static struct profile *pprof(void)
 	inlined[0] = (struct pprof_line){function(e, "work", "a.c"), 12, 0};
 	inlined[1] = (struct pprof_line){function(e, "step", "a.c"), 30, 0};
 	one = (struct pprof_line){function(e, "main", "main.py"), 3, 0};
-	frames[1] = pprof_add_location(
-		e, &(struct pprof_location){.mapping = python, .n_lines = 1, .lines = &one});
+	frames[1] = pprof_add_location(e, &(struct pprof_location){
+						  .mapping = python, .n_lines = 1, .lines = &one});
 	for (int i = 0; i < 2; i++) {
 		struct pprof_location l = {.address = 0x2000 + (uint64_t)i, .mapping = file};
 
@@ -172,8 +171,8 @@ TEST(a_service_has_a_name)
 		struct error err = ERROR_NULL;
 
 		expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
-		expect_str(label(&r, 0, "service_name"), n ? "unknown_service:nginx"
-							   : "unknown_service");
+		expect_str(label(&r, 0, "service_name"),
+			   n ? "unknown_service:nginx" : "unknown_service");
 		expect(!n || str_is(label(&r, 0, "_0_odd_key"), "x"));
 		push_request_fini(&r);
 		buf_free(&body);
@@ -276,8 +275,7 @@ TEST(a_wrong_index_costs_its_profile)
 	buf_free(&body);
 }
 
-/* Where it is the one at fault, a profile without a type, or a dictionary in pieces that is too
- * large. */
+/* A dictionary in pieces is too large as one in a piece is. */
 TEST(what_is_too_much_is_refused)
 {
 	struct buf body = BUF_NULL, dictionary = BUF_NULL;
@@ -321,6 +319,116 @@ TEST(work_is_bounded)
 	buf_free(&many);
 	buf_free(&scope);
 	buf_free(&sample);
+}
+
+/* A profile of one sample, of the stack 1, as a field of its scope; its type is a string's index,
+ * or 0. */
+static void put_profile(struct buf *scope, uint64_t type)
+{
+	struct buf x = BUF_NULL, y = BUF_NULL;
+
+	wire_put_field(&x, 1, 1);
+	wire_put_field(&x, 4, 3);
+	message(&y, 2, &x);
+	wire_put_field(&x, 1, type);
+	message(&y, 1, &x);
+	message(scope, 2, &y);
+	buf_free(&x);
+	buf_free(&y);
+}
+
+/* n attributes a0, a1, … of a resource. */
+static void put_attributes(struct buf *owner, size_t n, struct str value)
+{
+	struct buf x = BUF_NULL, y = BUF_NULL, name = BUF_NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		buf_clear(&name);
+		buf_printf(&name, "a%zu", i);
+		wire_put_bytes(&x, 1, buf_str(&name));
+		wire_put_bytes(&y, 1, value);
+		message(&x, 2, &y);
+		message(owner, 1, &x);
+	}
+	buf_free(&x);
+	buf_free(&y);
+	buf_free(&name);
+}
+
+/* Appends to a request. */
+static void put_resource(struct buf *body, struct buf *owner, struct buf *scope)
+{
+	struct buf x = BUF_NULL;
+
+	message(&x, 1, owner);
+	message(&x, 2, scope);
+	message(body, 1, &x);
+	buf_free(&x);
+}
+
+/* A dictionary with the type `off_cpu`, "f" and a stack of n frames, whose location has these bytes
+ * besides. */
+static void put_dictionary(struct buf *body, size_t n, struct str of_location, struct str text)
+{
+	struct buf x = BUF_NULL, y = BUF_NULL, list = BUF_NULL;
+
+	for (uint32_t table = 1; table <= 7; table++)
+		wire_put_bytes(&x, table, STR_NULL);
+	wire_put_bytes(&x, 5, STR("off_cpu"));
+	wire_put_bytes(&x, 5, STR("f"));
+	wire_put_bytes(&x, 5, text);
+	wire_put_field(&y, 1, 3);
+	message(&x, 6, &y); /* an attribute that has the text as its key */
+	wire_put_field(&y, 2, 64);
+	buf_str_append(&y, of_location);
+	message(&x, 2, &y);
+	for (size_t i = 0; i < n; i++)
+		wire_put(&list, 1);
+	message(&y, 1, &list);
+	message(&x, 7, &y);
+	message(body, 2, &x);
+	buf_free(&x);
+	buf_free(&y);
+	buf_free(&list);
+	expect(!body->failed);
+}
+
+/* Labels of a resource are counted once, however many profiles have them; those of one name are a
+ * series. */
+TEST(labels_are_the_resources_own)
+{
+	static const uint64_t types[] = {1, 1, 2, 1};
+	struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL;
+	struct push_request r = {0};
+	struct otlp_rejected rejected;
+	struct error err = ERROR_NULL;
+
+	for (int i = 0; i < 1200; i++) {
+		put_attributes(&owner, 40, STR("v"));
+		put_profile(&scope, 2);
+		put_resource(&body, &owner, &scope);
+	}
+	put_attributes(&owner, 2, STR("w"));
+	for (size_t i = 0; i < 4; i++)
+		put_profile(&scope, types[i]);
+	put_resource(&body, &owner, &scope);
+	put_dictionary(&body, 1, STR_NULL, STR_NULL);
+	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
+	expect_eq(r.profiles.n, 1204);
+	for (size_t i = 0; i < 1204; i++) {
+		bool last = i >= 1200;
+
+		expect_eq(r.profiles.p[i].n_labels, last ? 4 : 42);
+		expect_str(label(&r, i, last ? "a1" : "a39"), last ? "w" : "v");
+		expect_str(label(&r, i, "service_name"), "unknown_service");
+		expect_str(label(&r, i, "__name__"),
+			   last && types[i - 1200] == 1 ? "off_cpu" : "process_cpu");
+	}
+	expect_eq(r.profiles.p[1200].label_start, r.profiles.p[1201].label_start);
+	push_request_fini(&r);
+	buf_free(&body);
+	buf_free(&owner);
+	buf_free(&scope);
 }
 
 static int parse(void *context)
