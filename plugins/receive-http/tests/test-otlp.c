@@ -431,6 +431,83 @@ TEST(labels_are_the_resources_own)
 	buf_free(&scope);
 }
 
+/* Attributes that are too many, or too long for a label, cost themselves alone. */
+TEST(attributes_are_bounded)
+{
+	char large[2049];
+	struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL;
+	struct push_request r = {0};
+	struct otlp_rejected rejected;
+	struct error err = ERROR_NULL;
+
+	memset(large, 'x', sizeof(large));
+	put_attributes(&owner, 3, (struct str){large, sizeof(large)});
+	put_attributes(&owner, 200, (struct str){large, sizeof(large) - 1});
+	put_profile(&scope, 1);
+	put_resource(&body, &owner, &scope);
+	put_dictionary(&body, 1, STR_NULL, STR_NULL);
+	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
+	expect_eq(r.profiles.p[0].n_labels, 128);
+	expect_eq(label(&r, 0, "a0").n, 2048);
+	expect_eq(label(&r, 0, "a125").n, 2048);
+	expect_eq(label(&r, 0, "a126").n, 0);
+	push_request_fini(&r);
+	buf_free(&body);
+	buf_free(&owner);
+	buf_free(&scope);
+}
+
+/* A profile without a type, and one whose stack is too deep, are left out and told. */
+TEST(faults_cost_their_profile)
+{
+	for (int deep = 0; deep < 2; deep++) {
+		struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL;
+		struct push_request r = {0};
+		struct otlp_rejected rejected;
+		struct error err = ERROR_NULL;
+
+		put_profile(&scope, deep ? 1 : 0);
+		put_resource(&body, &owner, &scope);
+		put_dictionary(&body, deep ? 16385 : 16384, STR_NULL, STR_NULL);
+		expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -EBADMSG);
+		expect(strstr(err.text, deep ? "more than 16384 frames" : "no sample type"));
+		expect_eq(rejected.n, 1);
+		push_request_fini(&r);
+		buf_free(&body);
+		buf_free(&owner);
+		buf_free(&scope);
+	}
+}
+
+/* Texts that attributes name are a part of the work. */
+TEST(texts_of_attributes_are_work)
+{
+	struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL, text = BUF_NULL;
+	struct buf location = BUF_NULL;
+	struct push_request r = {0};
+	struct otlp_rejected rejected;
+	struct error err = ERROR_NULL;
+
+	expect(buf_reserve(&text, 1 << 20));
+	memset(text.p, 'x', 1 << 20);
+	text.n = 1 << 20;
+	wire_put_bytes(&location, 15, buf_str(&text)); /* which nobody knows */
+	for (int i = 0; i < 256; i++)
+		wire_put_field(&location, 4, 1);
+	put_profile(&scope, 1);
+	put_profile(&scope, 1);
+	put_resource(&body, &owner, &scope);
+	put_dictionary(&body, 1, buf_str(&location), buf_str(&text));
+	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -E2BIG);
+	expect(strstr(err.text, "more than 256 MiB of the dictionary"));
+	push_request_fini(&r);
+	buf_free(&body);
+	buf_free(&owner);
+	buf_free(&scope);
+	buf_free(&text);
+	buf_free(&location);
+}
+
 static int parse(void *context)
 {
 	const struct buf *body = context;
