@@ -104,7 +104,23 @@ static int32_t drain(void *self, int64_t deadline_ns)
 	return 0;
 }
 
-/* What it still has is lost, as what any component has at its deadline. */
+/* What is in its store stays there, what is uncertain stays that, and what else it still has is
+ * lost, as what any component has at its deadline. */
+static void leave(struct isolated *p)
+{
+	struct ledger *l = &p->instance->host->ledger;
+	struct ledger_node *node = &p->instance->ledger_node;
+	uint64_t stored = isolated_stored(p), uncertain = p->counts.uncertain;
+
+	uncertain = uncertain < stored ? uncertain : stored;
+	ledger_level(l, node, ANDIRON_LEDGER_SPOOLED, stored - uncertain);
+	ledger_level(l, node, ANDIRON_LEDGER_UNCERTAIN, uncertain);
+	holdings_clear(p, STR("deadline"));
+	p->given = p->passed = 0;
+	p->counts = (struct isolate_counts){0};
+	holdings_show(p);
+}
+
 static void stop(void *self)
 {
 	struct isolated *p = self;
@@ -115,15 +131,8 @@ static void stop(void *self)
 	p->stopping = true;
 	isolated_arm(p);
 	isolated_close(p, how, sizeof(how));
-	if (!drained) {
-		p->left = isolated_stored(p);
-		ledger_level(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_SPOOLED, p->left);
-		ledger_level(&i->host->ledger, &i->ledger_node, ANDIRON_LEDGER_UNCERTAIN, 0);
-		holdings_clear(p, STR("deadline"));
-		p->given = p->passed = 0;
-		p->counts = (struct isolate_counts){0};
-		holdings_show(p);
-	}
+	if (!drained)
+		leave(p);
 	if (p->holds_queue)
 		queue_resume(i, true);
 	p->holds_queue = false;
