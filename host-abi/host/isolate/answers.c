@@ -156,6 +156,17 @@ static bool may_pass(const struct isolated *p, uint64_t samples)
 	       p->passed + samples + isolated_dropped(&p->counts) <= p->given;
 }
 
+/* What has gone on is in no store any more, whether or not the process has said so. */
+static void pass(struct isolated *p, uint64_t samples)
+{
+	p->passed += samples;
+	clamp_levels(p, &p->counts);
+	settle(p);
+	if (p->ready)
+		show_store(p);
+	holdings_show(p);
+}
+
 static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 {
 	const struct andiron_batch *batch;
@@ -169,9 +180,7 @@ static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 		r = memory_batch(fd, given_last(p), &batch);
 	if (r == -EMFILE || r == -ENOMEM) { /* nothing is wrong with it */
 		holdings_unhanded(p, r, m->number, &p->short_from);
-		p->passed += m->number;
-		settle(p);
-		holdings_show(p);
+		pass(p, m->number);
 		return 0;
 	}
 	if (r < 0)
@@ -181,9 +190,7 @@ static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 	if (r == 0) {
 		/* One that is refused was counted as dropped there. */
 		r = host_services.send_batch(p->instance->id, batch) < 0 ? -EBADMSG : 0;
-		p->passed += m->number;
-		settle(p);
-		holdings_show(p);
+		pass(p, m->number);
 	}
 	batch->release(batch->owner);
 	p->short_from &= r < 0;

@@ -79,3 +79,12 @@ TEST(what_a_process_leaves_stays_what_it_is)
 	expect_eq(row.spooled, 10);
 	expect_eq(row.uncertain, 0);
 }
+
+/* A process that says that it keeps what it then passes on. */
+TEST(what_is_passed_on_is_kept_by_nobody)
+{
+	struct ledger_writer row = run("sends.spooled", true);
+
+	expect_eq(row.delivered, 10);
+	expect_eq(row.spooled, 0);
+}
