@@ -3,6 +3,7 @@
  * component. Which one it is across a reload is settled by consumer, port and order; then only the
  * differences are sent. */
 #include "abi/value.h"
+#include "base/hash.h"
 #include "host/graph/inline-targets.h"
 
 #include <errno.h>
@@ -79,29 +80,59 @@ static struct inline_targets *inline_targets_new(struct host *host, const struct
 	return l;
 }
 
-static struct inline_targets *find(struct host *host, const struct plan_literal *like,
+struct sought {
+	const struct host *host;
+	const struct plan_literal *like;
+	const char *to;
+};
+
+static bool is_it(const void *context, uint32_t position)
+{
+	const struct sought *sought = context;
+	const struct inline_targets *l = sought->host->inline_targets.p[position];
+
+	return l->order == sought->like->order && strcmp(l->to, sought->to) == 0 &&
+	       strcmp(l->port, sought->like->port) == 0;
+}
+
+static uint64_t hash_of(const char *to, uint32_t order)
+{
+	return hash_mix(hash_str(str_of(to)), order);
+}
+
+static struct inline_targets *find(const struct wiring *w, const struct plan_literal *like,
 				   const char *to)
 {
-	vec_each (&host->inline_targets, at)
-		if ((*at)->order == like->order && strcmp((*at)->to, to) == 0 &&
-		    strcmp((*at)->port, like->port) == 0)
-			return *at;
-	return NULL;
+	struct sought sought = {w->host, like, to};
+	uint32_t at = index_find(&w->inline_index, hash_of(to, like->order), is_it, &sought);
+
+	return at == INDEX_NONE ? NULL : w->host->inline_targets.p[at];
+}
+
+static int index_all(struct wiring *w)
+{
+	int r = 0;
+
+	for (size_t n = 0; n < w->host->inline_targets.n && r == 0; n++) {
+		struct inline_targets *l = w->host->inline_targets.p[n];
+
+		l->kept = false;
+		r = index_add(&w->inline_index, hash_of(l->to, l->order), (uint32_t)n);
+	}
+	return r;
 }
 
 int inline_targets_build(struct wiring *w, const struct plan *plan, struct instance *const *nodes)
 {
-	vec_each (&w->host->inline_targets, at)
-		(*at)->kept = false;
 	w->inline_targets = calloc(plan->literals.n + 1, sizeof(struct inline_targets *));
 	w->inline_edges = calloc(plan->literals.n + 1, sizeof(*w->inline_edges));
-	if (!w->inline_targets || !w->inline_edges ||
+	if (index_all(w) < 0 || !w->inline_targets || !w->inline_edges ||
 	    !vec_reserve(&w->host->inline_targets, plan->literals.n))
 		return -ENOMEM;
 	for (w->n_inline = 0; w->n_inline < plan->literals.n; w->n_inline++) {
 		const struct plan_literal *from = &plan->literals.p[w->n_inline];
 		struct instance *to = nodes[from->to];
-		struct inline_targets *l = find(w->host, from, to->name);
+		struct inline_targets *l = find(w, from, to->name);
 		struct target_edge edge;
 
 		if (l)

@@ -19,6 +19,7 @@
 
 struct host;
 struct isolated;
+struct plan_node;
 struct plugin_generation;
 
 /* The ABI's opaque error is ours (host.h of the ABI, error_add). */
@@ -79,6 +80,8 @@ struct instance {
 	const struct plugin_generation *generation; /* its file; NULL: the program's own */
 	int file; /* that file, where a process of its own needs it; else -1 */
 	char *name;
+	const struct plan_node *node; /* of the plan that runs; none of one that retires */
+	uint32_t next_node;           /* its place in the plan that is being made, or INDEX_NONE */
 	void *self;
 	atomic_uint refs;
 	struct strand strand;

@@ -7,6 +7,8 @@
  * that is busy for too long makes the change fail instead of holding up the loop. */
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/index.h"
 #include "host/graph/lifecycle.h"
 #include "host/graph/reload.h"
 #include "host/graph/scheduler.h"
@@ -38,7 +40,8 @@ struct change {
 	struct move *moves;
 	struct instance **nodes;
 	size_t n;
-	size_t n_entered; /* strands of the first moves that the loop is in */
+	size_t n_entered;     /* strands of the first moves that the loop is in */
+	struct index running; /* by name: positions in the host's list */
 };
 
 static bool same_str(struct andiron_str a, struct andiron_str b)
@@ -60,41 +63,52 @@ static bool same_value(const struct andiron_value *a, const struct andiron_value
 	return true;
 }
 
-static const struct plan_node *find_node(const struct plan *plan, const struct plan_node *like)
+/* --- Who is there --- */
+
+struct sought {
+	const struct instances *list;
+	const char *id;
+};
+
+static bool is_named(const void *context, uint32_t position)
 {
-	if (!plan)
-		return NULL;
-	vec_each (&plan->nodes, n)
-		if (strcmp(n->id, like->id) == 0 && n->isolate == like->isolate &&
-		    n->registered->component == like->registered->component)
-			return n;
-	return NULL;
+	const struct sought *sought = context;
+
+	return strcmp(sought->list->p[position]->name, sought->id) == 0;
 }
 
-static struct instance *find_instance(struct host *host, const struct plan_node *node)
+/* Those that run by the plan that is there; each has a name of its own. 0 or -ENOMEM. */
+static int note_running(struct change *c)
 {
-	vec_each (&host->instances, at)
-		if (!(*at)->retiring && instance_original(*at) == node->registered->component &&
-		    !(*at)->isolated == !node->isolate && strcmp((*at)->name, node->id) == 0)
-			return *at;
-	return NULL;
+	struct instances *list = &c->host->instances;
+	int r = 0;
+
+	for (size_t n = 0; n < list->n && r == 0; n++) {
+		list->p[n]->next_node = INDEX_NONE;
+		if (!list->p[n]->retiring)
+			r = index_add(&c->running, hash_str(str_of(list->p[n]->name)), (uint32_t)n);
+	}
+	return r;
 }
 
-static struct instance *find_named(struct host *host, const char *id)
+static struct instance *find_named(const struct change *c, const char *id)
 {
-	vec_each (&host->instances, at)
-		if (!(*at)->retiring && strcmp((*at)->name, id) == 0)
-			return *at;
-	return NULL;
+	struct sought sought = {&c->host->instances, id};
+	uint32_t at = index_find(&c->running, hash_str(str_of(id)), is_named, &sought);
+
+	return at == INDEX_NONE ? NULL : sought.list->p[at];
+}
+
+static bool is_of(const struct instance *i, const struct plan_node *node)
+{
+	return instance_original(i) == node->registered->component &&
+	       !i->isolated == !node->isolate;
 }
 
 /* Of a component that another file has now. */
 static bool is_replaced(const struct change *c, const struct instance *service)
 {
-	for (size_t n = 0; n < c->n; n++)
-		if (c->moves[n].was == service && !c->moves[n].instance)
-			return true;
-	return false;
+	return service->next_node != INDEX_NONE && !c->moves[service->next_node].instance;
 }
 
 static bool uses_replaced(const struct change *c, struct instance *i)
@@ -127,19 +141,26 @@ static void unmatch_users(struct change *c)
 	}
 }
 
-static void match(struct change *c)
+static int match(struct change *c)
 {
-	for (size_t n = 0; n < c->n; n++) {
+	int r = note_running(c);
+
+	for (size_t n = 0; n < c->n && r == 0; n++) {
 		struct move *m = &c->moves[n];
 
 		m->node = &c->plan->nodes.p[n];
-		m->old_node = find_node(c->host->plan, m->node);
-		m->instance = m->old_node ? find_instance(c->host, m->node) : NULL;
-		if (!m->instance)
-			m->old_node = NULL;
-		m->was = m->instance ? m->instance : find_named(c->host, m->node->id);
+		m->was = find_named(c, m->node->id);
+		if (!m->was)
+			continue;
+		m->was->next_node = (uint32_t)n;
+		if (!is_of(m->was, m->node))
+			continue;
+		m->instance = m->was;
+		m->old_node = m->was->node;
 	}
-	unmatch_users(c);
+	if (r == 0)
+		unmatch_users(c);
+	return r;
 }
 
 static int make(struct change *c, struct move *m, struct error *err)
@@ -151,6 +172,7 @@ static int make(struct change *c, struct move *m, struct error *err)
 		return r;
 	m->instance = made;
 	m->made = true;
+	made->next_node = (uint32_t)(m - c->moves);
 	if (m->was)
 		succession_begin(made, m->was);
 	return 0;
@@ -309,11 +331,9 @@ static void retire_gone(struct change *c)
 	int64_t deadline = clock_mono() + c->host->options.drain_ns;
 
 	vec_each (&c->host->instances, at) {
-		bool stays = false;
+		uint32_t n = (*at)->next_node;
 
-		for (size_t n = 0; n < c->n; n++)
-			stays = stays || c->moves[n].instance == *at;
-		if (!stays)
+		if (n == INDEX_NONE || c->moves[n].instance != *at)
 			scheduler_retire(*at, deadline);
 	}
 }
@@ -325,6 +345,8 @@ static void commit(struct change *c, struct wiring *w)
 	check(c->host->reloading);
 	c->host->plan = c->plan;
 	c->plan = NULL;
+	for (size_t n = 0; n < c->n; n++)
+		c->moves[n].instance->node = c->moves[n].node;
 	retire_gone(c);
 	wiring_apply(w);
 	plan_free(old);
@@ -346,8 +368,9 @@ static int run(struct change *c, struct error *err)
 	struct wiring w = {0};
 	int r;
 
-	match(c);
-	r = make_missing(c, err);
+	r = match(c);
+	if (r == 0)
+		r = make_missing(c, err);
 	for (size_t n = 0; n < c->n && r == 0; n++)
 		r = update(c, &c->moves[n], err);
 	for (size_t n = 0; n < c->n; n++)
@@ -376,6 +399,7 @@ int reload_plan(struct host *host, struct plan *plan, struct error *err)
 	plan_free(c.plan);
 	free(c.moves);
 	free(c.nodes);
+	index_free(&c.running);
 	if (r == -ENOMEM)
 		error_set(err, r, "out of memory");
 	return r;

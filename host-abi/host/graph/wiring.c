@@ -55,10 +55,8 @@ static bool is_writer(const struct node_edges *wire)
 
 static struct node_edges *wire_of(struct wiring *w, const struct instance *i)
 {
-	for (size_t n = 0; n < w->n_nodes; n++)
-		if (w->edges[n].instance == i)
-			return &w->edges[n];
-	absurd("an edge leads out of the plan");
+	check(i->next_node < w->n_nodes && w->edges[i->next_node].instance == i);
+	return &w->edges[i->next_node];
 }
 
 /* From the last node to the first, so that whoever is behind is known. */
@@ -255,6 +253,7 @@ void wiring_fini(struct wiring *w)
 			inline_targets_free(w->inline_targets[n]);
 		vec_free(&w->inline_edges[n]);
 	}
+	index_free(&w->inline_index);
 	free(w->inline_edges);
 	free(w->inline_targets);
 	free(w->edges);

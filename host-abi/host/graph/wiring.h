@@ -3,6 +3,7 @@
  * that can fail, and then put in place, which cannot. On the loop thread. */
 #pragma once
 
+#include "base/index.h"
 #include "host/state.h"
 
 struct node_edges {
@@ -23,6 +24,7 @@ struct wiring {
 	struct inline_targets **inline_targets;
 	struct target_edges *inline_edges; /* one for each */
 	size_t n_inline;
+	struct index inline_index; /* by consumer: positions of those that the host has */
 };
 
 /* `nodes[n]` is the instance of the plan's node n. On failure nothing has changed. wiring_fini in

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/vec.h"
+#include "host/lang/values/names.h"
 #include "host/plan.h"
 
 #include <errno.h>
@@ -306,28 +307,38 @@ const struct andiron_value *supplied_get(const struct supplied *s, const char *i
 	return kept ? &kept->value : NULL;
 }
 
-static bool has(const struct plan *plan, const char *id)
+static bool add_name(struct names *names, const char *id)
 {
+	return names_find(names, str_of(id)) != INDEX_NONE || names_add(names, id, NULL) == 0;
+}
+
+static bool add_plan(struct names *names, const struct plan *plan)
+{
+	bool room = true;
+
 	vec_each (&plan->nodes, node)
-		if (strcmp(node->id, id) == 0)
-			return true;
+		room = room && add_name(names, node->id);
 	vec_each (&plan->waiting, node)
-		if (strcmp(node->id, id) == 0)
-			return true;
-	return false;
+		room = room && add_name(names, node->id);
+	return room;
 }
 
 void supplied_prune(struct supplied *s, const struct plan *plan)
 {
+	struct names names = {0};
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->all.n; i++) {
-		struct entry *e = s->all.p[i];
+	/* Without memory they are kept until the next time. */
+	if (s->all.n && add_plan(&names, plan)) {
+		for (size_t i = 0; i < s->all.n; i++) {
+			struct entry *e = s->all.p[i];
 
-		if (has(plan, e->id))
-			s->all.p[n++] = e;
-		else
-			entry_free(e);
+			if (names_find(&names, str_of(e->id)) != INDEX_NONE)
+				s->all.p[n++] = e;
+			else
+				entry_free(e);
+		}
+		s->all.n = n;
 	}
-	s->all.n = n;
+	names_free(&names);
 }

@@ -492,3 +492,54 @@ TEST(lists_keep_their_order)
 	drive_run(&d, ordered_plan(&d, "xcyc"), reorder);
 	target_list_free(list);
 }
+
+/* --- Many --- */
+
+#define N_MANY 400
+
+static struct probe many[N_MANY];
+static char many_names[N_MANY][8];
+
+/* Every `step`th, the last one first. */
+static struct plan *many_plan(unsigned int step, const char *value)
+{
+	struct plan *plan = test_plan();
+
+	for (unsigned int i = N_MANY; i-- > 0;) {
+		if (i % step)
+			continue;
+		snprintf(many_names[i], sizeof(many_names[i]), "n%u", i);
+		test_literal(plan, test_node(plan, many_names[i], &test_forward, &many[i]), "k",
+			     i ? "same" : value);
+	}
+	return plan;
+}
+
+static void keep_half(struct drive *d)
+{
+	expect_eq(host_reload(d->host, many_plan(2, "y"), &d->err), 0);
+	test_until(d->host, &many[0].n_targets, 2);
+	test_until(d->host, &many[1].n_destroy, 1);
+	test_until(d->host, &many[N_MANY - 1].n_destroy, 1);
+	for (unsigned int i = 0; i < N_MANY; i++) {
+		expect_eq(many[i].n_create, 1);
+		expect_eq(many[i].n_update, 0);
+		expect_eq(many[i].n_destroy, i % 2);
+		if (i && i % 2 == 0)
+			expect_eq(many[i].n_targets, 1);
+	}
+	expect_order(&many[0], "y");
+	expect_order(&many[2], "s");
+	expect_eq(host_reload(d->host, many_plan(1, "y"), &d->err), 0);
+	test_until(d->host, &many[1].n_start, 2);
+	expect_eq(many[1].n_create, 2);
+	expect_eq(many[2].n_create, 1);
+}
+
+/* Whatever the order, each is found by its name, its list of targets with it. */
+TEST(many_are_found_again)
+{
+	struct drive d = {0};
+
+	drive_run(&d, many_plan(1, "x"), keep_half);
+}
