@@ -68,6 +68,7 @@ struct draft {
 	VEC(struct draft_loop) loops;
 	/* Components of templates, of which there may be none now. */
 	VEC(const struct registered_component *) templates;
+	VEC(const struct stmt *) refused; /* of which it was said that nothing has their name */
 	const struct stmt *settings[DRAFT_SETTINGS]; /* as they stand, or NULL */
 	int64_t poll_ns;                             /* as the plan's */
 	uint32_t n_rounds;                           /* of all loops */
@@ -81,7 +82,7 @@ void draft_block(struct draft *d, const struct scope *scope, const struct stmt *
 
 /* A block of a component, as a node: its position, or INDEX_NONE after an error. */
 uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s);
-/* Says that no component has the block's name. */
+/* Says that no component has the block's name; once, in however many rounds it stands. */
 void draft_refuse(struct draft *d, const struct scope *scope, const struct stmt *s);
 /* The component of that name or NULL; all plugins are loaded where none has it. */
 const struct registered_component *draft_find(struct draft *d, struct str name);

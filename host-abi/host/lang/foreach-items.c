@@ -23,7 +23,6 @@
 #define EXPORT     "items"
 #define BETWEEN_NS (500 * NS_PER_MSEC)
 #define MAX_KEY    100
-#define MAX_SAME   100 /* items of one key that are numbered one after the other */
 #define FNV        0xcbf29ce484222325
 
 /* --- The component --- */
@@ -200,7 +199,9 @@ static void destroy(void *self)
 }
 
 static const struct andiron_option options[] = {
-	{.name = PORT, .type = ANDIRON_TYPE_TARGETS, .doc = "Targets to go over.",
+	{.name = PORT,
+	 .type = ANDIRON_TYPE_TARGETS,
+	 .doc = "Targets to go over.",
 	 .flags = ANDIRON_OPTION_REQUIRED},
 };
 static const struct andiron_options option_table = ANDIRON_OPTIONS(options);
@@ -313,13 +314,17 @@ static bool id_of(struct draft *d, const struct stmt *arguments, struct str *ret
 {
 	const struct stmt *id = module_attribute(arguments->body, "id");
 	struct andiron_value value = {.kind = ANDIRON_VALUE_STRING};
+	size_t first = d->l.value_uses.n;
 
-	if (id && (!id->value || !eval(&d->l, id->value, &value)))
+	scope_window(&d->l);
+	d->l.waits_for = NULL;
+	if (id && (!id->value || (!eval(&d->l, id->value, &value) && !d->l.waits_for)))
 		return false;
 	*ret = text_of(value.string);
-	if (value.kind == ANDIRON_VALUE_STRING)
+	if (value.kind == ANDIRON_VALUE_STRING && d->l.value_uses.n == first && !d->l.waits_for)
 		return true;
-	lang_error(&d->l, id->value->place, NULL, "id is the name of a label in double quotes");
+	lang_error(&d->l, id->value->place, NULL,
+		   "id is the name of a label in double quotes, which no component supplies");
 	return false;
 }
 
@@ -385,18 +390,25 @@ static struct str member(const struct andiron_value *item, struct str name)
 	return STR_NULL;
 }
 
-/* Rises in any case: a label may look like a key with a number. */
-static size_t next_number(size_t n, size_t n_seen)
+/* Whether the key is a new one; its number is *ret. */
+static bool add_key(struct draft *d, struct foreach_keys *keys, const char *key, uint32_t *ret)
 {
-	return n >= MAX_SAME && n < n_seen ? n_seen : n + 1;
+	size_t before = keys->given.strings.n;
+	uint32_t n = key ? intern_add(&keys->given, str_of(key)) : INDEX_NONE;
+
+	d->l.no_memory |= n == INDEX_NONE;
+	while (keys->last.n < keys->given.strings.n && !d->l.no_memory)
+		d->l.no_memory |= !vec_push(&keys->last, 1);
+	*ret = n;
+	return keys->given.strings.n > before;
 }
 
 const char *foreach_items_key(struct draft *d, const struct andiron_value *item, struct str id,
-			      struct intern *seen)
+			      struct foreach_keys *keys)
 {
 	struct str text = member(item, id);
 	const char *key, *all;
-	size_t before;
+	uint32_t n, same = 0;
 
 	if (fits(text))
 		key = arena_printf(d->l.arena, "%.*s", STR_FMT(text));
@@ -404,16 +416,16 @@ const char *foreach_items_key(struct draft *d, const struct andiron_value *item,
 		key = arena_printf(d->l.arena, "%016llx",
 				   (unsigned long long)(text.n ? hash_text(FNV, text)
 							       : hash_item(item)));
-	all = key;
-	for (size_t n = 2; all; n = next_number(n, seen->strings.n)) {
-		before = seen->strings.n;
-		if (intern_add(seen, str_of(all)) == INDEX_NONE)
-			all = NULL;
-		else if (seen->strings.n > before)
-			return all;
-		else
-			all = arena_printf(d->l.arena, "%s-%zu", key, n);
+	/* A label may look like a key with a number. */
+	for (all = key; !add_key(d, keys, all, &n) && !d->l.no_memory;) {
+		same = all == key ? n : same;
+		all = arena_printf(d->l.arena, "%s-%u", key, ++keys->last.p[same]);
 	}
-	d->l.no_memory = true;
-	return NULL;
+	return d->l.no_memory ? NULL : all;
+}
+
+void foreach_keys_free(struct foreach_keys *keys)
+{
+	intern_free(&keys->given);
+	vec_free(&keys->last);
 }

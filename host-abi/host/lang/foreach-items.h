@@ -22,9 +22,16 @@ extern const struct registered_component foreach_items;
 bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
 		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id);
 
+/* Those that were given to the items of a list, and the last number that each was given with. */
+struct foreach_keys {
+	struct intern given;
+	VEC(uint32_t) last;
+};
+
 /* What tells an item from the others over time: the text of its member `id`, where that fits into
  * the id of a component, or else what is computed of that, or of all of it where `id` is empty or
- * the item lacks it. `seen`: those that were given; a second one of the same gets a number. NULL
- * without memory. */
+ * the item lacks it. A second one of the same gets a number. NULL without memory. O(1), over all
+ * items. */
 const char *foreach_items_key(struct draft *d, const struct andiron_value *item, struct str id,
-			      struct intern *seen);
+			      struct foreach_keys *keys);
+void foreach_keys_free(struct foreach_keys *keys);

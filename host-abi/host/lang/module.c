@@ -486,7 +486,7 @@ static bool eval_loop(struct draft *d, const struct stmt *collection, const stru
 static void go_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
 		     const struct andiron_value *all, struct binding element, const struct str *id)
 {
-	struct intern seen = INTERN_NULL;
+	struct foreach_keys keys = {0};
 
 	for (uint64_t i = 0; i < all->n_items && !d->l.no_memory; i++) {
 		const char *key;
@@ -497,13 +497,13 @@ static void go_round(struct draft *d, const struct draft_loop *loop, const struc
 			break;
 		}
 		element.value = all->items[i];
-		key = id ? foreach_items_key(d, &all->items[i], *id, &seen)
+		key = id ? foreach_items_key(d, &all->items[i], *id, &keys)
 			 : arena_printf(d->l.arena, "%llu", (unsigned long long)i + 1);
 		d->l.no_memory |= !key;
 		if (key)
 			add_round(d, loop, template, element, key);
 	}
-	intern_free(&seen);
+	foreach_keys_free(&keys);
 }
 
 static void foreach(struct draft *d, const struct draft_loop *loop)

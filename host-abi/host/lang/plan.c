@@ -143,9 +143,13 @@ const struct registered_component *draft_find(struct draft *d, struct str name)
 
 void draft_refuse(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
+	lose(d, scope, s);
+	vec_each (&d->refused, known)
+		if (*known == s)
+			return;
+	d->l.no_memory |= !vec_push(&d->refused, s);
 	if (!is_other_signal(d, s))
 		unknown_component(d, scope, s);
-	lose(d, scope, s);
 }
 
 uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s)
@@ -449,6 +453,7 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 	vec_free(&d.files);
 	vec_free(&d.loops);
 	vec_free(&d.templates);
+	vec_free(&d.refused);
 	vec_free(&d.l.custom);
 	names_free(&d.l.customs);
 	names_free(&d.l.lost);

@@ -14,7 +14,8 @@
 	PODS "foreach \"f\" {\n  collection = discovery.kubernetes.p.targets\n  var = \"x\"\n" id  \
 	     "  template {\n    " template "\n  }\n}\n"
 #define ANY(value) "test.any \"a\" {\n  value = " value "\n}"
-#define EDGE "edge discovery.kubernetes.p.targets → foreach.f.collection #0\n"
+#define VALUE      "test.value \"v\" {\n}\n\n"
+#define EDGE       "edge discovery.kubernetes.p.targets → foreach.f.collection #0\n"
 
 static struct andiron_value text(const char *s)
 {
@@ -117,23 +118,26 @@ TEST(keys_are_the_items_own)
 /* A label may look like a key that has a number. */
 TEST(keys_that_look_alike_end)
 {
-	struct intern seen = INTERN_NULL;
+	struct foreach_keys keys = {0};
 	struct arena arena = ARENA_NULL;
 	struct draft d = {.l.arena = &arena};
 	struct andiron_str key = {"app", 3};
 	struct andiron_value label = text("a-102"), item = {.kind = ANDIRON_VALUE_MAP,
-							     .keys = &key,
-							     .items = &label,
-							     .n_items = 1};
+							    .keys = &key,
+							    .items = &label,
+							    .n_items = 1};
 
-	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &seen)), "a-102");
+	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &keys)), "a-102");
 	label = text("a");
 	for (int i = 0; i < 300; i++)
-		expect(foreach_items_key(&d, &item, STR("app"), &seen));
-	expect_eq(seen.strings.n, 302); /* the empty one is always there */
+		expect(foreach_items_key(&d, &item, STR("app"), &keys));
+	expect_eq(keys.given.strings.n, 302); /* the empty one is always there */
+	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &keys)), "a-302");
+	label = text("a-102");
+	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &keys)), "a-102-2");
 	label = text("a b"); /* FNV-1a of it and of 0xff, in every process */
-	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &seen)), "c1499282aaf8e137");
-	intern_free(&seen);
+	expect_str(str_of(foreach_items_key(&d, &item, STR("app"), &keys)), "c1499282aaf8e137");
+	foreach_keys_free(&keys);
 	arena_free(&arena);
 }
 
@@ -167,6 +171,8 @@ TEST(mistakes)
 		const char *source, *says;
 	} all[] = {
 		{LOOP("  id = 7\n", ANY("x.n")), "f:7:8: error: id is the name of a label"},
+		{VALUE LOOP("  id = test.value.v.data\n", ANY("x.n")),
+		 "f:10:8: error: id is the name of a label in double quotes, which no component"},
 		{LOOP("", "declare \"d\" {}"),
 		 "f:8:5: error: the block declare cannot stand in a template"},
 		{LOOP("", "import.file \"d\" {\n filename = \"x\"\n}"),
@@ -182,6 +188,21 @@ TEST(mistakes)
 			test_fail(__FILE__, __LINE__, "%zu: %s", i, got);
 		free(got);
 	}
+}
+
+/* What stands in a template is refused once, and not with each item. */
+TEST(an_unknown_component_is_told_once)
+{
+	char *got = made_of(LOOP("", "unknown.thing \"a\" {}"), ITEMS("a1", "b2", "c3"));
+	const char *first = strstr(got, "no component \"unknown.thing\"");
+
+	expect(first && !strstr(first + 1, "error") && !strstr(got, " more\n"));
+	free(got);
+	got = plan_text(STR("foreach \"f\" {\n  collection = [1, 2]\n  var = \"x\"\n  template {\n"
+			    "    unknown.thing \"a\" {}\n  }\n}\n"));
+	first = strstr(got, "no component \"unknown.thing\"");
+	expect(first && !strstr(first + 1, "error"));
+	free(got);
 }
 
 /* A list has room for 16 MiB, and its items are maps of texts. */
