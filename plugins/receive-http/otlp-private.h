@@ -29,6 +29,7 @@ struct otlp_reading {
 	struct otlp_made *made[OTLP_FUNCTION + 1]; /* mappings, locations, functions */
 	uint64_t entries_left;                     /* of all tables */
 	uint64_t work_left;                        /* bytes of entries that may still be read */
+	size_t raw_left;                           /* bytes of pprof, uncompressed */
 	uint32_t n_profiles;                       /* that were looked at */
 	/* Of the profile that is being made. */
 	struct pprof_encoder *encoder;

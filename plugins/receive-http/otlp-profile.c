@@ -53,19 +53,21 @@ static int string(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 	return rc;
 }
 
-/* Where it is remembered; *ret_id is its id if it has been made. */
-static struct otlp_made *remembered(struct otlp_reading *r, uint32_t table, uint64_t at,
-				    uint32_t *ret_id)
+/* Whether this profile has read the entry before: then *ret_id is its id. */
+static bool remembered(struct otlp_reading *r, uint32_t table, uint64_t at, uint32_t *ret_id)
 {
-	struct otlp_made *m = &r->made[table][at];
+	const struct otlp_made *m = r->made[table];
 
-	*ret_id = m->stamp == r->stamp ? m->id : 0;
-	return m;
+	if (at >= r->tables[table].n || m[at].stamp != r->stamp || r->work_left == 0)
+		return false;
+	r->work_left--;
+	*ret_id = m[at].id;
+	return true;
 }
 
-static uint32_t remember(struct otlp_reading *r, struct otlp_made *m, uint32_t id)
+static uint32_t remember(struct otlp_reading *r, uint32_t table, uint64_t at, uint32_t id)
 {
-	*m = (struct otlp_made){r->stamp, id};
+	r->made[table][at] = (struct otlp_made){r->stamp, id};
 	return id;
 }
 
@@ -130,15 +132,15 @@ static int function(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 {
 	struct pprof_function function = {0};
 	struct wire_field f;
-	struct otlp_made *m;
 	struct str in;
-	int rc = otlp_entry(r, OTLP_FUNCTION, at, &in);
+	int rc;
 
-	if (rc)
-		return rc;
-	m = remembered(r, OTLP_FUNCTION, at, ret);
-	if (*ret || at == 0)
+	*ret = 0;
+	if (remembered(r, OTLP_FUNCTION, at, ret))
 		return 0;
+	rc = otlp_entry(r, OTLP_FUNCTION, at, &in);
+	if (rc || at == 0)
+		return rc;
 	while (in.n && !rc) {
 		rc = otlp_field(r, &in, &f);
 		if (rc || f.type != WIRE_VARINT)
@@ -153,7 +155,7 @@ static int function(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 			function.start_line = f.value <= INT32_MAX ? (uint32_t)f.value : 0;
 	}
 	if (!rc)
-		*ret = remember(r, m, pprof_add_function(r->encoder, &function));
+		*ret = remember(r, OTLP_FUNCTION, at, pprof_add_function(r->encoder, &function));
 	return rc;
 }
 
@@ -162,21 +164,20 @@ static int mapping(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 	struct pprof_mapping mapping = {0};
 	struct str in, gnu = STR_NULL, go = STR_NULL;
 	struct wire_field f;
-	struct otlp_made *m;
-	int rc = otlp_entry(r, OTLP_MAPPING, at, &in);
+	int rc;
 
-	if (rc)
-		return rc;
-	m = remembered(r, OTLP_MAPPING, at, ret);
-	if (*ret || at == 0)
+	*ret = 0;
+	if (remembered(r, OTLP_MAPPING, at, ret))
 		return 0;
+	rc = otlp_entry(r, OTLP_MAPPING, at, &in);
+	if (rc || at == 0)
+		return rc;
 	while (in.n && !rc) {
 		rc = otlp_field(r, &in, &f);
 		if (rc)
 			break;
 		if (f.number == 5) {
-			gnu = gnu.n ? gnu
-				    : attribute_of(r, &f, "process.executable.build_id.gnu");
+			gnu = gnu.n ? gnu : attribute_of(r, &f, "process.executable.build_id.gnu");
 			go = go.n ? go : attribute_of(r, &f, "process.executable.build_id.go");
 		} else if (f.type != WIRE_VARINT) {
 			continue;
@@ -191,7 +192,7 @@ static int mapping(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 	if (rc)
 		return rc;
 	mapping.build_id = pprof_add_string(r->encoder, gnu.n ? gnu : go);
-	*ret = remember(r, m, pprof_add_mapping(r->encoder, &mapping));
+	*ret = remember(r, OTLP_MAPPING, at, pprof_add_mapping(r->encoder, &mapping));
 	return 0;
 }
 
@@ -284,19 +285,17 @@ static int location(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 	struct pprof_line lines[MAX_LINES];
 	struct pprof_location location = {.lines = lines};
 	struct str in, type = STR_NULL;
-	struct otlp_made *m;
-	int rc = otlp_entry(r, OTLP_LOCATION, at, &in);
+	int rc;
 
-	if (rc)
-		return rc;
-	m = remembered(r, OTLP_LOCATION, at, ret);
-	if (*ret)
+	if (remembered(r, OTLP_LOCATION, at, ret))
 		return 0;
-	rc = read_location(r, in, &location, lines, &type);
+	rc = otlp_entry(r, OTLP_LOCATION, at, &in);
+	if (!rc)
+		rc = read_location(r, in, &location, lines, &type);
 	if (rc)
 		return rc;
 	complete_location(r, &location, lines, type);
-	*ret = remember(r, m, pprof_add_location(r->encoder, &location));
+	*ret = remember(r, OTLP_LOCATION, at, pprof_add_location(r->encoder, &location));
 	return 0;
 }
 
@@ -471,8 +470,15 @@ static int write_profile(struct otlp_reading *r, const struct otlp_shape *shape,
 					.period_type = text(r, shape->period_type),
 					.period_unit = text(r, shape->period_unit)};
 	struct buf out = BUF_NULL;
-	int rc = pprof_finish(r->encoder, &head, GZIP_LEVEL, &out, NULL);
+	size_t raw = pprof_size_bound(r->encoder);
+	int rc;
 
+	if (raw > r->raw_left)
+		return error_set(r->err, -E2BIG,
+				 "the profiles of the request are more than %u MiB as pprof",
+				 OTLP_MAX_RAW >> 20);
+	rc = pprof_finish(r->encoder, &head, GZIP_LEVEL, &out, &raw);
+	r->raw_left -= raw;
 	*ret = rc == 0 ? arena_str(&r->out->arena, buf_str(&out)) : STR_NULL;
 	buf_free(&out);
 	return rc == 0 && !ret->p ? -ENOMEM : rc;

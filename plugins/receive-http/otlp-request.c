@@ -281,6 +281,7 @@ int otlp_request_parse(struct str body, struct push_request *ret, struct otlp_re
 		.err = err,
 		.entries_left = OTLP_MAX_ENTRIES,
 		.work_left = OTLP_MAX_WORK,
+		.raw_left = OTLP_MAX_RAW,
 	};
 	int rc;
 

@@ -19,7 +19,11 @@
 #include "receive-http/push-request.h"
 
 #define OTLP_MAX_ENTRIES (1u << 20) /* of the dictionary's tables together */
-#define OTLP_MAX_WORK    (256u << 20) /* bytes of entries, as often as profiles refer to them */
+/* Bytes of entries, as often as they are read: once for each profile, and one byte more for each
+ * reference. */
+#define OTLP_MAX_WORK (256u << 20)
+#define OTLP_MAX_RAW                                                                               \
+	(48u << 20) /* of what they become, uncompressed: no more is taken (intake.h) */
 
 struct otlp_rejected {
 	uint64_t n;
@@ -28,6 +32,6 @@ struct otlp_rejected {
 
 /* Reads it into an empty request, whose arena has all texts. 0 and what was left out; -ENOMEM; or
  * -EBADMSG or -E2BIG and a text. push_request_fini in any case. O(bytes of the request, and of
- * entries as often as profiles refer to them). */
+ * entries as often as they are read). */
 int otlp_request_parse(struct str body, struct push_request *ret, struct otlp_rejected *rejected,
 		       struct error *err);

@@ -508,6 +508,53 @@ TEST(texts_of_attributes_are_work)
 	buf_free(&location);
 }
 
+/* An entry is read once for each profile; that a frame refers to it again costs next to nothing. */
+TEST(references_are_cheap)
+{
+	struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL, location = BUF_NULL;
+	struct push_request r = {0};
+	struct otlp_rejected rejected;
+	struct error err = ERROR_NULL;
+
+	for (int i = 0; i < 1024; i++)
+		wire_put_field(&location, 15, 1); /* which nobody knows */
+	for (int i = 0; i < 20; i++)
+		put_profile(&scope, 1);
+	put_resource(&body, &owner, &scope);
+	put_dictionary(&body, 16384, buf_str(&location), STR_NULL);
+	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
+	expect_eq(r.profiles.n, 20);
+	push_request_fini(&r);
+	buf_free(&body);
+	buf_free(&owner);
+	buf_free(&scope);
+	buf_free(&location);
+}
+
+/* Small requests do not become large ones: profiles end where nobody would take them any more. */
+TEST(what_it_becomes_is_bounded)
+{
+	struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL, text = BUF_NULL;
+	struct push_request r = {0};
+	struct otlp_rejected rejected;
+	struct error err = ERROR_NULL;
+
+	for (int i = 0; i < 1 << 18; i++)
+		buf_str_append(&text, STR("type"));
+	for (int i = 0; i < 60; i++)
+		put_profile(&scope, 3);
+	put_resource(&body, &owner, &scope);
+	put_dictionary(&body, 1, STR_NULL, buf_str(&text));
+	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -E2BIG);
+	expect(strstr(err.text, "more than 48 MiB as pprof"));
+	expect_eq(r.profiles.n, 47);
+	push_request_fini(&r);
+	buf_free(&body);
+	buf_free(&owner);
+	buf_free(&scope);
+	buf_free(&text);
+}
+
 static int parse(void *context)
 {
 	const struct buf *body = context;
