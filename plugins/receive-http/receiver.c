@@ -48,6 +48,7 @@ struct receiver {
 	struct door doors[RECEIVE_PROTOCOLS];
 	bool otlp;
 	struct job *jobs;
+	size_t abandoned; /* bytes of jobs whose requests are gone */
 	uint64_t sequence;
 	struct receiver_counts counts;
 	bool draining; /* drained is to be said when no job is left */
@@ -187,6 +188,11 @@ static void accept_request(struct server_request *request)
 	server_answer(request, &answer);
 }
 
+static size_t job_bytes(const struct job *job)
+{
+	return sizeof(*job) + job->body.n;
+}
+
 static void job_free(struct job *job)
 {
 	struct receiver *r = job->receiver;
@@ -196,6 +202,8 @@ static void job_free(struct job *job)
 		job->next->link = job->link;
 	if (job->request)
 		server_request_set(job->request, NULL);
+	else
+		r->abandoned -= job_bytes(job);
 	if (job->batch)
 		batch_release(job->batch);
 	buf_free(&job->body);
@@ -373,8 +381,13 @@ static void on_whole(void *context, struct server_request *request)
 {
 	struct door *door = context;
 	const struct abi_context *c = context_of(door->receiver);
-	struct job *job = job_new(door, request);
+	struct job *job;
 
+	if (door->receiver->abandoned > door->listener.options.limits.max_bodies) {
+		refuse(door, request, 429, "too much is under way; send it again later");
+		return;
+	}
+	job = job_new(door, request);
 	if (job && c->host->work(c->instance, run, on_read, job) == 0)
 		return;
 	if (job)
@@ -436,15 +449,18 @@ static void on_head(void *context, struct server_request *request)
 		refuse(door, request, 415, "the only Content-Encoding that is taken is gzip");
 }
 
+/* A caller of gRPC may break off at once and call again, and the job goes on. */
 static void on_over(void *context, struct server_request *request)
 {
+	struct receiver *r = ((struct door *)context)->receiver;
 	struct job *job = server_request_get(request);
 
-	count(((struct door *)context)->receiver, server_request_status(request));
+	count(r, server_request_status(request));
 	if (!job)
 		return;
 	job->request = NULL;
 	job->body = server_request_take_body(request);
+	r->abandoned += job_bytes(job);
 }
 
 int receiver_new(const struct abi_context *context, const struct server_options *options, bool otlp,
@@ -565,6 +581,7 @@ struct receiver_counts receiver_counts(const struct receiver *r)
 {
 	struct receiver_counts counts = r->counts;
 
+	counts.held_bytes = r->abandoned;
 	for (int i = 0; i < RECEIVE_PROTOCOLS; i++) {
 		const struct listener *l = &r->doors[i].listener;
 

@@ -3,8 +3,10 @@
 #include "receive-http/receiver.h"
 
 #include "abi/log.h"
+#include "grpc-server/grpc-server.h"
 #include "host/tests/test-support.h"
 #include "http/tests/test-loop.h"
+#include "receive-http/options.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +16,8 @@
 struct fixture {
 	struct host *host;
 	struct probe receiver, writer;
-	struct server_options options;
+	enum receive_protocol protocol;
+	struct server_options options[RECEIVE_PROTOCOLS];
 	struct receiver_counts counts; /* at its end */
 	pthread_t client;
 	sem_t live, go;
@@ -34,7 +37,7 @@ static int32_t create(const struct andiron_host *host, uint64_t id,
 {
 	const struct abi_context context = {host, id};
 	struct receiver *r;
-	int rc = receiver_new(&context, &fixture_of(args)->options, false, &r);
+	int rc = receiver_new(&context, fixture_of(args)->options, false, &r);
 
 	if (!rc)
 		*ret_self = r;
@@ -75,7 +78,8 @@ static void fixture_run(struct fixture *f, void *(*client)(void *f))
 
 	under_test = f;
 	f->receiver.user = f;
-	f->options = (struct server_options){
+	f->options[f->protocol] = (struct server_options){
+		.open = f->protocol == RECEIVE_GRPC ? grpc_server_open : NULL,
 		.address = "127.0.0.1",
 		.port = test_unused_port(),
 		.limits = {.connections = 4, .memory = 16384, .request_s = 60, .answer_s = 60,
@@ -91,15 +95,22 @@ static void fixture_run(struct fixture *f, void *(*client)(void *f))
 	expect(pthread_create(&f->client, NULL, client, f) == 0);
 }
 
-/* A connection over which this was asked. */
-static int ask(const struct fixture *f, const char *text)
+static int connect_to_it(const struct fixture *f)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
-				.sin_port = htons(f->options.port),
+				.sin_port = htons(f->options[f->protocol].port),
 				.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	expect(fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0);
+	return fd;
+}
+
+/* A connection over which this was asked. */
+static int ask(const struct fixture *f, const char *text)
+{
+	int fd = connect_to_it(f);
+
 	expect(test_say(fd, text));
 	return fd;
 }
@@ -207,4 +218,59 @@ TEST(a_dropped_profile_is_told)
 	       strstr(f.answers[1], "has stopped, or has not started"));
 	expect(strstr(f.answers[0], " 503 ") || strstr(f.answers[1], " 503 "));
 	expect(f.counts.failed >= 1);
+}
+
+#define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+static void put_frame(struct buf *b, uint8_t type, uint8_t flags, uint8_t stream, struct str bytes)
+{
+	const char head[9] = {0, 0, (char)bytes.n, (char)type, (char)flags, 0, 0, 0, (char)stream};
+
+	buf_append(b, head, sizeof(head));
+	buf_str_append(b, bytes);
+}
+
+/* Calls that are whole, and each of them broken off, in one go: no work returns in between. */
+static void *break_off(void *context)
+{
+	static const char grpc[] = "application/grpc";
+	struct fixture *f = context;
+	struct buf said = BUF_NULL, head = BUF_NULL;
+	char byte;
+	int fd;
+
+	sem_wait(&f->live);
+	/* POST, http, host, path and content type, by numbers of HPACK's static table. */
+	buf_printf(&head, "\x83\x86\1\1x\x04%c" METHOD "\x0f\x10%c%s", (int)strlen(METHOD),
+		   (int)strlen(grpc), grpc);
+	buf_str_append(&said, STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+	put_frame(&said, 4, 0, 0, STR_NULL);
+	for (uint8_t stream = 1; stream < 41; stream += 2) {
+		put_frame(&said, 1, 4, stream, buf_str(&head));
+		put_frame(&said, 0, 1, stream, STR("\0\0\0\0\3abc"));
+		put_frame(&said, 3, 0, stream, STR("\0\0\0\10"));
+	}
+	expect(!said.failed && !head.failed);
+	fd = connect_to_it(f);
+	expect_eq(send(fd, said.p, said.n, MSG_NOSIGNAL), said.n);
+	expect_eq(recv(fd, &byte, 1, 0), 1); /* all of it has been read */
+	close(fd);
+	buf_free(&said);
+	buf_free(&head);
+	host_stop(f->host);
+	return NULL;
+}
+
+/* What callers leave behind is bounded as bodies are. */
+TEST(calls_that_are_broken_off_are_bounded)
+{
+	struct fixture f = {.protocol = RECEIVE_GRPC};
+
+	fixture_run(&f, break_off);
+	test_run(f.host, 0);
+	pthread_join(f.client, NULL);
+	host_free(f.host);
+	expect(f.counts.rejected > 10);
+	expect_eq(f.counts.held_bytes, 0);
+	expect_eq(f.counts.refused + f.counts.failed, 0);
 }
