@@ -36,6 +36,8 @@ static void peer_free(struct peer *p)
 	while (p->calls)
 		call_free(p->calls);
 	nghttp2_session_del(p->session);
+	/* A child that has not yet called exec holds the socket, and with it what epoll knows. */
+	epoll_ctl(p->server->epoll, EPOLL_CTL_DEL, p->fd, NULL);
 	close(p->fd);
 	*p->link = p->next;
 	if (p->next)
