@@ -77,3 +77,24 @@ TEST(a_closed_connection_is_forgotten)
 	expect(waitpid(child, &status, 0) == child && status == 0);
 	end(fd);
 }
+
+/* Whoever causes frames without end, and takes none, is hung up on. */
+TEST(frames_that_wait_are_bounded)
+{
+	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+	char heads[1500][9] = {0};
+	int fd = begin();
+
+	expect_eq(send(fd, hello, sizeof(hello) - 1, 0), sizeof(hello) - 1);
+	for (int i = 0; i < 1500; i++) { /* of nothing, each of a stream of its own */
+		heads[i][3] = 1;
+		heads[i][4] = 5;
+		heads[i][7] = (char)((2 * i + 1) >> 8);
+		heads[i][8] = (char)(2 * i + 1);
+	}
+	expect_eq(send(fd, heads, sizeof(heads), 0), sizeof(heads));
+	for (int i = 0; i < 10; i++)
+		server_run(server);
+	expect_eq(server_connections(server), 0);
+	end(fd);
+}
