@@ -153,12 +153,14 @@ class Recording:
         if len(runs) == 1:
             return runs[0]
         # All files are read before: emulated, that takes seconds. It is done when the thread of the
-        # recorder, the shell's parent, that reads them comes to rest while one of them works. Twice
-        # each, since a program may live within the end of an interval.
+        # recorder, the shell's parent, that reads them is there and comes to rest while one of them
+        # works. Twice each, since a program may live within the end of an interval.
         known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
         return (
             "sh -c '"
-            + " && ".join([*known, "{{ " + AT_REST % self.programs[0].name + "}}", *runs, *runs])
+            + " && ".join(
+                [*known, "{{ " + AT_REST.replace("%s", self.programs[0].name) + "}}", *runs, *runs]
+            )
             + "'"
         )
 
@@ -166,6 +168,7 @@ class Recording:
 UNSEEN = ("[new process]", "[not mapped]")
 AT_REST = """of_reader() {{ grep -h "(unwind-reader)" /proc/$PPID/task/*/stat; }}
 	used() {{ of_reader | cut -d" " -f14,15 | tr " " +; }}
+	until of_reader >/dev/null; do ./_%s .3; done
 	for quiet in 1 2 3; do
 		from=-9
 		while now=$(($(used))); [ $((now - from)) -gt 2 ]; do from=$now; ./_%s .3; done
