@@ -187,7 +187,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 static void begin(struct call *c)
 {
 	c->request.path = str_of(c->path);
-	if (!c->is_grpc)
+	if (!c->is_grpc || strcmp(c->method, "POST") != 0)
 		server_answer_text(&c->request, 415, "gRPC is spoken here, and nothing else");
 	else
 		server_request_begin(&c->request);

@@ -500,8 +500,9 @@ void receiver_free(void *self)
 	free(r);
 }
 
-/* Each listener tells its own place; where there are two, this tells both. */
-static void tell_places(const struct receiver *r)
+/* A listener tells of its own place when it comes there. This tells of two, and of the one that is
+ * left of two. */
+static void tell_places(const struct receiver *r, bool were_two)
 {
 	const struct server *http = r->doors[RECEIVE_HTTP].listener.server;
 	const struct server *grpc = r->doors[RECEIVE_GRPC].listener.server;
@@ -510,6 +511,9 @@ static void tell_places(const struct receiver *r)
 		abi_health(context_of(r), ANDIRON_HEALTH_HEALTHY,
 			   "listening at port %u for HTTP and %u for gRPC", server_port(http),
 			   server_port(grpc));
+	else if (were_two && (http || grpc))
+		abi_health(context_of(r), ANDIRON_HEALTH_HEALTHY, "listening at port %u for %s",
+			   server_port(http ? http : grpc), http ? "HTTP" : "gRPC");
 }
 
 int receiver_start(struct receiver *r, struct error *err)
@@ -522,13 +526,14 @@ int receiver_start(struct receiver *r, struct error *err)
 	if (rc)
 		listener_stop(&r->doors[RECEIVE_HTTP].listener);
 	else
-		tell_places(r);
+		tell_places(r, false);
 	return rc;
 }
 
 int receiver_update(struct receiver *r, const struct server_options *options, struct error *err)
 {
 	struct listener *http = &r->doors[RECEIVE_HTTP].listener;
+	bool were_two = http->server && r->doors[RECEIVE_GRPC].listener.server;
 	struct error lost = ERROR_NULL;
 	struct server_options former;
 	int rc = server_options_copy(&former, &http->options);
@@ -541,8 +546,8 @@ int receiver_update(struct receiver *r, const struct server_options *options, st
 		if (rc && listener_update(http, &former, &lost))
 			abi_health(context_of(r), ANDIRON_HEALTH_UNHEALTHY, "%s",
 				   lost.code ? lost.text : "memory is short");
-		else
-			tell_places(r);
+		else if (rc == 0)
+			tell_places(r, were_two);
 	}
 	server_options_fini(&former);
 	return rc;
