@@ -19,7 +19,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "scenario"))
-from machine import Machine, call
+from machine import PATIENCE, Machine, call
 from ports import free_port
 from running import ask
 from tap import WORKLOAD, Background, Skip, case, folded, main, need_root, read, share, until, write
@@ -424,7 +424,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="packages-") as World.folder:
         os.chmod(World.folder, 0o755)  # what is installed can be read by all, also by the parser
         try:
-            main()
+            main(PATIENCE)
         finally:
             if World.machine:
                 World.machine.end()

@@ -210,7 +210,7 @@ def share(stacks, name):
     return part / total if total else 0.0
 
 
-def main():
+def main(limit=CASE_LIMIT):
     print(f"1..{len(cases)}")
     failed = False
     home = os.getcwd()
@@ -220,7 +220,7 @@ def main():
         os.chmod(directory, 0o755)
         os.chdir(directory)
         try:
-            with stuck.bounded(CASE_LIMIT):
+            with stuck.bounded(limit):
                 function()
             print(f"ok {title}")
         except Skip as reason:

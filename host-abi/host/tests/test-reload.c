@@ -519,9 +519,9 @@ static void keep_half(struct drive *d)
 {
 	expect_eq(host_reload(d->host, many_plan(2, "y"), &d->err), 0);
 	test_until(d->host, &many[0].n_targets, 2);
-	test_until(d->host, &many[1].n_destroy, 1);
-	test_until(d->host, &many[N_MANY - 1].n_destroy, 1);
 	for (unsigned int i = 0; i < N_MANY; i++) {
+		if (i % 2)
+			test_until(d->host, &many[i].n_destroy, 1);
 		expect_eq(many[i].n_create, 1);
 		expect_eq(many[i].n_update, 0);
 		expect_eq(many[i].n_destroy, i % 2);
