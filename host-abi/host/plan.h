@@ -73,6 +73,7 @@ struct plan {
 	const struct registry *may_bring;
 	/* What a foreach over targets makes of each item, of which there may be none. */
 	VEC(const struct registered_component *) templates;
+	VEC(const char *) lists; /* of such a foreach, whose list of items the plan is made of */
 	/* What the block `logging` says, as words of host/report/log.h; NULL: nothing. */
 	const char *log_level, *log_format;
 };

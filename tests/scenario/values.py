@@ -362,7 +362,7 @@ def made(agent):
 @case
 def components_of_each_target():
     """A foreach makes components as targets come, and unmakes them; those of the others stay, over
-    a change of one, a list that is refused, and a reload."""
+    a change of one, a list that is refused, and a reload. What is refused again is said once."""
     put_apps(one="1", two="2")
     write("agent.alloy", EACH)
     with Agent("agent.alloy") as a:
@@ -374,9 +374,21 @@ def components_of_each_target():
         write("agent.alloy", EACH.replace('app["n"]', 'app["n"], 7'))
         a.signal(signal.SIGHUP)
         a.until_says("not reloaded")
-        write("agent.alloy", EACH.replace('id         = "name"', 'id = "n"'))
+        checked = 'encoding.from_json(string.format("\\"%s\\"", app["n"])))'
+        write("agent.alloy", EACH.replace('"name"\n', '"n"\n').replace('app["n"])', checked))
         a.signal(signal.SIGHUP)
         a.until(lambda: made(a).keys() == {"2", "3"}, "known by another label")
+        put_apps(**{"2": "2"})
+        a.until(lambda: made(a).keys() == {"2"}, "one is left")
+        refused = "andiron_configurations_refused_total"
+        before, told = a.metric(refused), a.text().count("agent.alloy:15:")
+        for n, name in enumerate(("b", "c")):
+            put_apps(**{name: '"', "2": "2"})
+            a.until_metric(refused, exactly=before + n + 1)
+            a.until_health("foreach.apps", "unhealthy", "refused")
+        assert a.text().count("agent.alloy:15:") == told + 1, a.text()
+        assert a.text().count("foreach.apps: unhealthy") == 1, a.text()
+        assert made(a).keys() == {"2"}
         put_apps()
         a.until(lambda: not made(a), "none is left")
         a.until_health("foreach.apps", "healthy")

@@ -16,6 +16,7 @@ void live_config_fini(struct live_config *live)
 	config_free(live->pending);
 	config_free(live->refused);
 	buf_free(&live->unread);
+	buf_free(&live->said);
 }
 
 static int read_files(const struct live_config *live, struct config **ret, struct error *err)
@@ -116,6 +117,17 @@ static void keep_finding(struct live_config *live, struct str text)
 	}
 }
 
+/* Values come often, and each may be refused for the same. */
+static bool is_said(struct live_config *live, struct str why)
+{
+	live->said_again = live->refreshing && why.n && str_eq(buf_str(&live->said), why);
+	if (live->refreshing && !live->said_again) {
+		buf_clear(&live->said);
+		buf_str_append(&live->said, why);
+	}
+	return live->said_again;
+}
+
 /* Findings as people read them, or as one line of a log that machines read. */
 static int make_plan(struct live_config *live, struct config *config, struct registry *registry,
 		     struct plan **ret)
@@ -130,6 +142,8 @@ static int make_plan(struct live_config *live, struct config *config, struct reg
 		return -ENOMEM;
 	r = config_plan(config, registry, false, out, ret);
 	fclose(out);
+	if (r < 0 && is_said(live, (struct str){text, n}))
+		n = 0;
 	if (n > 0 && live->log->format == LOG_TEXT)
 		fwrite(text, 1, n, stderr);
 	else if (n > 0)
@@ -337,8 +351,16 @@ int live_config_refresh(struct live_config *live, struct host *host)
 	struct config *copy = copy_of(live->pending ? live->pending : live->config);
 	bool waited = live->pending;
 	struct error err = ERROR_NULL;
-	int r = copy ? change_graph(live, copy, *live->registry, host, &err) : -ENOMEM;
+	int r;
 
+	live->refreshing = true;
+	live->said_again = false;
+	r = copy ? change_graph(live, copy, *live->registry, host, &err) : -ENOMEM;
+	if (err.code)
+		is_said(live, str_of(err.text));
+	live->refreshing = false;
+	if (r == 0)
+		buf_clear(&live->said);
 	if (r < 0)
 		config_free(copy);
 	else if (waited && !live->pending)
@@ -347,5 +369,9 @@ int live_config_refresh(struct live_config *live, struct host *host)
 	/* Configuration files that were refused still are, and those that wait still do. */
 	if (r == 0 && (live->refused || live->pending || live->unread.n > 0))
 		return 0;
+	if (live->said_again) {
+		host_note_configuration(host, false);
+		return r;
+	}
 	return note(live, host, r, &err);
 }

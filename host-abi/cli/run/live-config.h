@@ -31,6 +31,9 @@ struct live_config {
 	struct config *pending; /* takes its place when values are there that it names, or NULL */
 	struct config *refused; /* what was tried last, if that was refused; else NULL */
 	struct buf unread;      /* why it could not be read when it was tried last */
+	bool refreshing;        /* a plan is made of the texts that run */
+	struct buf said;        /* why that was refused last; "" if it was not */
+	bool said_again;        /* it was refused for the same, which was not said again */
 	char finding[400];      /* the first error of the one that was planned last, or "" */
 };
 

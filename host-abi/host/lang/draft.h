@@ -68,6 +68,7 @@ struct draft {
 	VEC(struct draft_loop) loops;
 	/* Components of templates, of which there may be none now. */
 	VEC(const struct registered_component *) templates;
+	VEC(const char *) lists;          /* as the plan's */
 	VEC(const struct stmt *) refused; /* of which it was said that nothing has their name */
 	const struct stmt *settings[DRAFT_SETTINGS]; /* as they stand, or NULL */
 	int64_t poll_ns;                             /* as the plan's */

@@ -33,7 +33,7 @@ struct items {
 	struct andiron_extension values;
 	struct target_table *table;
 	uint64_t timer;
-	bool sent;
+	bool sent, failed;
 };
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
@@ -122,6 +122,8 @@ static int compare(const void *a, const void *b)
 	return r ? r : (x->n_items > y->n_items) - (x->n_items < y->n_items);
 }
 
+/* That a list is taken or refused the host says (services/values.c), so here nothing is said of one
+ * that was sent, except after trouble of our own. */
 static int send(struct items *s)
 {
 	const struct andiron_values *values = s->values.table;
@@ -151,13 +153,14 @@ static void on_timer(void *arg)
 	s->timer = 0;
 	s->sent = true;
 	r = send(s);
-	if (r == 0)
-		say(s, ANDIRON_HEALTH_HEALTHY, "its targets are known");
-	else if (r == -EINVAL)
+	if (r == 0 && s->failed)
+		say(s, ANDIRON_HEALTH_HEALTHY, FOREACH_ITEMS_KNOWN);
+	s->failed = r < 0 && r != -EPERM;
+	if (r == -EINVAL)
 		say(s, ANDIRON_HEALTH_UNHEALTHY,
 		    "its collection has more than 16 MiB of labels; those before go on: have "
 		    "discovery.relabel keep fewer");
-	else if (r != -EPERM) {
+	else if (s->failed) {
 		say(s, ANDIRON_HEALTH_UNHEALTHY,
 		    "out of memory for its collection; the items before go on");
 		s->host->timer_set(s->instance, BETWEEN_NS, 0, on_timer, s, &s->timer);
@@ -342,7 +345,8 @@ bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const str
 	id = d->nodes.p[node].plan.id;
 	value = supplied_get(d->l.supplied, id, EXPORT);
 	if (value) {
-		d->l.no_memory |= supplied_copy(d->l.arena, value, ret) < 0;
+		d->l.no_memory |= supplied_copy(d->l.arena, value, ret) < 0 ||
+				  !vec_push(&d->lists, id);
 		return !d->l.no_memory;
 	}
 	if (!d->l.supplied)

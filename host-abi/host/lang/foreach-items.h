@@ -15,6 +15,9 @@
 
 extern const struct registered_component foreach_items;
 
+/* What its health says once a plan was made of its list. */
+#define FOREACH_ITEMS_KNOWN "its targets are known"
+
 /* Adds the component for the block. True, its list in the plan's memory, and which label its
  * argument `id` names, if any; false where there is none yet, or after an error. What the template
  * may bring is noted in the draft: the agent chooses which capabilities it keeps before it knows of

@@ -359,6 +359,8 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		d->l.no_memory |= !vec_push(&plan->files, *file);
 	vec_each (&d->templates, registered)
 		d->l.no_memory |= !vec_push(&plan->templates, *registered);
+	vec_each (&d->lists, id)
+		d->l.no_memory |= !vec_push(&plan->lists, *id);
 	plan->poll_ns = d->poll_ns;
 	fetched_finish(d, plan);
 }
@@ -453,6 +455,7 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 	vec_free(&d.files);
 	vec_free(&d.loops);
 	vec_free(&d.templates);
+	vec_free(&d.lists);
 	vec_free(&d.refused);
 	vec_free(&d.l.custom);
 	names_free(&d.l.customs);
@@ -479,6 +482,7 @@ void plan_free(struct plan *plan)
 	vec_free(&plan->files);
 	vec_free(&plan->waiting);
 	vec_free(&plan->templates);
+	vec_free(&plan->lists);
 	arena_free(&plan->arena);
 	free(plan);
 }

@@ -298,6 +298,14 @@ bool supplied_renew(struct supplied *s)
 	return any;
 }
 
+bool supplied_refused(const struct supplied *s, const char *id)
+{
+	vec_each (&s->all, e)
+		if (((*e)->refused || ((*e)->fresh && (*e)->again)) && strcmp((*e)->id, id) == 0)
+			return true;
+	return false;
+}
+
 const struct andiron_value *supplied_get(const struct supplied *s, const char *id,
 					 const char *export_name)
 {

@@ -43,6 +43,8 @@ void supplied_end(struct supplied *s, int result);
 bool supplied_is_refusal(int result);
 /* What was refused is new again, for what it was refused by has changed: whether there is any. */
 bool supplied_renew(struct supplied *s);
+/* Whether the last value of the component was refused, and no plan is made of it now. */
+bool supplied_refused(const struct supplied *s, const char *id);
 
 /* The value that is tried, or else the one that was taken. Borrowed until the next change; NULL:
  * there is none. `s` may be NULL. O(values). */

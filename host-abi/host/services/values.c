@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "host/lang/foreach-items.h"
 #include "host/lang/supplied.h"
 #include "host/state.h"
 
@@ -89,9 +90,21 @@ static void refresh(struct loop_timer *timer)
 	}
 }
 
+/* Lists of which the plan is made. Of one that was refused that goes on being said. */
+static void tell_lists(struct host *host)
+{
+	vec_each (&host->plan->lists, id) {
+		_cleanup_(instance_unrefp) struct instance *i = find(host, *id);
+
+		if (i && !supplied_refused(host->supplied, *id))
+			instance_healthf(i, ANDIRON_HEALTH_HEALTHY, FOREACH_ITEMS_KNOWN);
+	}
+}
+
 void values_changed_graph(struct host *host)
 {
 	supplied_prune(host->supplied, host->plan);
+	tell_lists(host);
 	if (supplied_renew(host->supplied))
 		gather(host);
 }

@@ -156,6 +156,8 @@ TEST(templates_are_known_without_items)
 				  &plan),
 		  0);
 	expect_eq(plan->nodes.n, 2);
+	expect_eq(plan->lists.n, 1);
+	expect_str(str_of(plan->lists.p[0]), "foreach.f");
 	expect_eq(plan->templates.n, 1);
 	expect_str(str_of(plan->templates.p[0]->component->name), "test.any");
 	expect(!plan->may_bring);
