@@ -152,9 +152,10 @@ class Recording:
         runs = [" ".join([f"{{build}}/{p.path}", *p.arguments]) for p in self.programs]
         if len(runs) == 1:
             return runs[0]
-        # All files are read before: emulated, that takes seconds. It is done when the thread of the
-        # recorder, the shell's parent, that reads them is there and comes to rest while one of them
-        # works. Twice each, since a program may live within the end of an interval.
+        # All files are read before: emulated, that takes seconds. It is done when, of the recorder,
+        # the shell's parent, the thread that reads them is at rest while one of them works, and all
+        # of it is not at work all the time. Twice each, since a program may live within the end of
+        # an interval.
         known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
         return (
             "sh -c '"
@@ -167,11 +168,17 @@ class Recording:
 
 UNSEEN = ("[new process]", "[not mapped]")
 AT_REST = """of_reader() {{ grep -h "(unwind-reader)" /proc/$PPID/task/*/stat; }}
-	used() {{ of_reader | cut -d" " -f14,15 | tr " " +; }}
+	used() {{ cut -d" " -f14,15 | tr " " +; }}
+	uptime() {{ cut -d" " -f1 /proc/uptime | tr -d .; }}
 	until of_reader >/dev/null; do ./_%s .3; done
-	for quiet in 1 2 3; do
-		from=-9
-		while now=$(($(used))); [ $((now - from)) -gt 2 ]; do from=$now; ./_%s .3; done
+	quiet=0 tries=0
+	while [ $quiet -lt 3 ] && [ $tries -lt 200 ]; do
+		reader=$(($(of_reader | used))) all=$(($(used </proc/$PPID/stat))) from=$(uptime)
+		./_%s .3
+		reader=$(($(of_reader | used) - reader)) all=$(($(used </proc/$PPID/stat) - all))
+		quiet=$((reader <= 2 && 4 * all < 3 * ($(uptime) - from) ? quiet + 1 : 0))
+		tries=$((tries + 1))
+		echo "reader $reader, all $all of $(($(uptime) - from))" >&2
 	done; """
 HARD = [
     hard("recurse", ["main", *["deeper"] * (DEPTH + 1), "burn"], more=[str(DEPTH)]),
