@@ -29,6 +29,13 @@ WALKERS = [["sample", "resume"], ["sample_calls", "resume_calls"], ["sample_alon
 FOLLOWERS = ["follow_fork", "follow_exit"]
 
 
+# What the outermost frame says of a sample that was taken before the process or a mapping of it was
+# known; and of one whose stack was copied for the time when they are, where not all of it lies in
+# the copy: another stack, or a large frame.
+UNSEEN = ("[new process]", "[not mapped]")
+UNCOPIED = (*UNSEEN, "[stack cut off]")
+
+
 class Program:
     """A program that is recorded.
 
@@ -39,14 +46,16 @@ class Program:
     the program's start and end, or a walk that led nowhere; they may be `strange` of all.
     """
 
-    def __init__(self, path, *arguments, chains, entries, share, strange=0.1, samples=100):
+    def __init__(
+        self, path, *arguments, chains, entries, share, strange=0.1, samples=100, early=UNSEEN
+    ):
         self.path, self.arguments, self.chains, self.entries = (
             path,
             arguments,
             list(map(list, chains)),
             set(entries),
         )
-        self.share, self.strange, self.samples = share, strange, samples
+        self.share, self.strange, self.samples, self.early = share, strange, samples, early
         self.name = os.path.basename(path)
 
     def is_own(self, frames):
@@ -101,7 +110,7 @@ ENTRIES = ["_start", "__clone", "clone", "__clone3", "clone3", "thread_start"]
 DEPTH = 200
 
 
-def hard(name, *chains, more=()):
+def hard(name, *chains, more=(), early=UNSEEN):
     """One of tests/unwind/programs, which takes the seconds that it works; emulated, the dynamic
     linker works for long, too."""
     return Program(
@@ -113,6 +122,7 @@ def hard(name, *chains, more=()):
         share=0.97,
         strange=0.25,
         samples=40,
+        early=early,
     )
 
 
@@ -120,8 +130,8 @@ class Recording:
     """A program, or several one after the other, under one `andiron record`; `arch` is the only one
     that has them.
 
-    Samples that say that they were taken before the process or a mapping of it was seen are left
-    aside; they may be `early` of all.
+    Samples that say that they were taken before the process or a mapping of it was known are left
+    aside (a program's `early`); they may be `early` of all.
     """
 
     def __init__(self, name, rate, programs, early=0, arch=None):
@@ -139,7 +149,7 @@ class Recording:
         if not self.early:
             return theirs
         late = {
-            p: {s: n for s, n in of.items() if not s[1].startswith(UNSEEN)}
+            p: {s: n for s, n in of.items() if not s[1].startswith(p.early)}
             for p, of in theirs.items()
         }
         n_all, n_late = (sum(sum(of.values()) for of in them.values()) for them in (theirs, late))
@@ -152,34 +162,34 @@ class Recording:
         runs = [" ".join([f"{{build}}/{p.path}", *p.arguments]) for p in self.programs]
         if len(runs) == 1:
             return runs[0]
-        # All files are read before: emulated, that takes seconds. It is done when, of the recorder,
-        # the shell's parent, the thread that reads them is at rest while one of them works, and all
-        # of it is not at work all the time. Twice each, since a program may live within the end of
-        # an interval.
-        known = [f"ln -s {{build}}/{p.path} _{p.name} && ./_{p.name} .2" for p in self.programs]
-        return (
-            "sh -c '"
-            + " && ".join(
-                [*known, "{{ " + AT_REST.replace("%s", self.programs[0].name) + "}}", *runs, *runs]
-            )
-            + "'"
-        )
+        # A program's file is read before: emulated, that takes seconds. It is done when, of the
+        # recorder, the shell's parent, the thread that reads is at rest while the program works by
+        # another name, and all of it is not at work all the time. Twice each, since a program may
+        # live within the end of an interval.
+        rested = [
+            f"ln -s {{build}}/{p.path} _{p.name} && rest ./_{p.name} && {run} && {run}"
+            for p, run in zip(self.programs, runs)
+        ]
+        return "sh -c '" + AT_REST + " && ".join(rested) + "'"
 
 
-UNSEEN = ("[new process]", "[not mapped]")
 AT_REST = """of_reader() {{ grep -h "(unwind-reader)" /proc/$PPID/task/*/stat; }}
 	used() {{ cut -d" " -f14,15 | tr " " +; }}
 	uptime() {{ cut -d" " -f1 /proc/uptime | tr -d .; }}
-	until of_reader >/dev/null; do ./_%s .3; done
-	quiet=0 tries=0
-	while [ $quiet -lt 3 ] && [ $tries -lt 200 ]; do
+	rest() {{
+		until of_reader >/dev/null; do $1 .3; done
+		quiet=0 tries=0
+		while [ $quiet -lt 2 ] && [ $tries -lt 50 ]; do turn $1; done
+	}}
+	turn() {{
 		reader=$(($(of_reader | used))) all=$(($(used </proc/$PPID/stat))) from=$(uptime)
-		./_%s .3
+		$1 .3
 		reader=$(($(of_reader | used) - reader)) all=$(($(used </proc/$PPID/stat) - all))
 		quiet=$((reader <= 2 && 4 * all < 3 * ($(uptime) - from) ? quiet + 1 : 0))
 		tries=$((tries + 1))
 		echo "reader $reader, all $all of $(($(uptime) - from))" >&2
-	done; """
+	}}
+	"""
 HARD = [
     hard("recurse", ["main", *["deeper"] * (DEPTH + 1), "burn"], more=[str(DEPTH)]),
     hard("realign", ["main", *["aligned", "many", "growing"] * 5, "burn"]),
@@ -190,7 +200,7 @@ HARD = [
         ["long_thread", *["work"] * 9, "burn"],
         ["short_thread", *["work"] * 5, "burn"],
     ),
-    hard("altstack", ["main", *["work"] * 7]),
+    hard("altstack", ["main", *["work"] * 7], early=UNCOPIED),
 ]
 RECORDINGS = [
     Recording("chain", 97, [CHAIN]),
@@ -200,9 +210,8 @@ RECORDINGS = [
         199,
         [
             *HARD,
-            hard(
-                "big-frame", ["main", "big", "under", "burn"]
-            ),  # arm64's return address lies too far away for a row
+            # arm64's return address lies too far away for a row.
+            hard("big-frame", ["main", "big", "under", "burn"], early=UNCOPIED),
             hard("cfi", ["main"]),
             hard("sorts", ["main", "cfa_r12", "over_rbx", "cfa_rbx", "sort"]),
         ],
