@@ -8,9 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jvm/call-stub.h"
 #include "jvm/interpreter-code.h"
-
-#define CALL_STUB_BYTES 256 /* of it, at most, before its call returns, and behind */
 
 struct filler {
 	const struct vm_structs *vm;
@@ -223,23 +222,6 @@ static int heaps_read(struct target_memory *memory, const struct vm_structs *vm,
 			return -EAGAIN;
 	ret->n_heaps = (uint32_t)n;
 	return 0;
-}
-
-/* The stub that calls Java begins with push %rbp; mov %rsp, %rbp and ends with pop %rbp; ret. */
-static void call_stub_read(struct target_memory *memory, struct jvm_process *ret)
-{
-	uint8_t code[2 * CALL_STUB_BYTES];
-	const uint8_t *end;
-
-	if (target_memory_read(memory, ret->call_stub - CALL_STUB_BYTES, code, sizeof(code)) != 0)
-		return;
-	end = memmem(code + CALL_STUB_BYTES, CALL_STUB_BYTES, "\x5d\xc3", 2);
-	for (uint32_t at = CALL_STUB_BYTES; at > 0 && end; at--)
-		if (memcmp(code + at, "\x55\x48\x8b\xec", 4) == 0) {
-			ret->call_stub_before = (uint16_t)(CALL_STUB_BYTES - at);
-			ret->call_stub_behind = (uint16_t)(end + 2 - (code + CALL_STUB_BYTES));
-			return;
-		}
 }
 
 int layout_code(struct target_memory *memory, const struct vm_structs *vm, struct jvm_process *ret)
