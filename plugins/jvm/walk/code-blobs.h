@@ -8,13 +8,21 @@
 
 #define JVM_HOPS 32 /* of 254 segments: 1 MB of code with the smallest segments */
 
-JVM_INLINE int heap_of(const struct jvm_state *s, __u64 pc)
+JVM_GLOBAL int jvm_heap_of(__u32 cpu, __u64 pc)
 {
-	for (int i = 0; i < JVM_HEAPS; i++)
+	const struct jvm_state *s = h_state(cpu);
+
+	for (int i = 0; s && i < JVM_HEAPS; i++)
 		if (pc - s->process.heaps[i].low <
 		    s->process.heaps[i].high - s->process.heaps[i].low)
 			return i;
 	return -1;
+}
+
+/* Negative: in none. */
+JVM_INLINE int heap_of(const struct jvm_state *s, __u64 pc)
+{
+	return jvm_heap_of(s->cpu, pc);
 }
 
 JVM_INLINE int in_interpreter(const struct jvm_state *s, __u64 pc)
@@ -58,7 +66,13 @@ JVM_INLINE __u64 block_find(const struct jvm_state *s, int i, __u64 pc)
 #define JVM_NAME_NMETHOD 0x00646f6874656d6eull /* "nmethod\0" */
 #define JVM_NAME_NATIVE  0x6e2065766974616eull /* "native n" */
 #define JVM_NAME_UPCALL  0x735f6c6c61637075ull /* "upcall_s" */
-#define JVM_NAME_VTABLE  0x6320656c62617476ull /* "vtable c": its stubs make no frame */
+/* Code that is called in another's place makes no frame: the stubs of vtables, the adapters between
+ * interpreted and compiled code, and those of method handles. */
+#define JVM_NAME_VTABLE  0x6320656c62617476ull /* "vtable c" */
+#define JVM_NAME_ADAPTER 0x204932432f433249ull /* "I2C/C2I " */
+#define JVM_NAME_HANDLES 0x6148646f6874654dull /* "MethodHa" */
+/* What the interpreter calls to load a native method's arguments leaves the stack alone. */
+#define JVM_NAME_LOADER 0x732065766974616eull /* "native s": signature handlers */
 
 JVM_INLINE void blob_kind(struct jvm_state *s)
 {

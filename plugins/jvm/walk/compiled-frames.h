@@ -10,6 +10,7 @@
 
 #include "jvm/walk/debug-info.h"
 #include "jvm/walk/interpreter-frames.h"
+#include "jvm/walk/pushed-words.h"
 
 #define JVM_PROLOGUE   48 /* bytes of an entry that are looked at */
 #define JVM_STUB_ENTRY 14 /* bytes of a stub in which it makes its frame */
@@ -63,28 +64,6 @@ JVM_INLINE enum jvm_step frame_at(struct jvm_state *s, struct andiron_walk *w, _
 JVM_INLINE enum jvm_step frame_left(struct jvm_state *s, struct andiron_walk *w, __u64 sp, __u64 fp)
 {
 	return frame_at(s, w, word_at(sp - 8), sp, fp);
-}
-
-/* Length of the pop of a register at b, 0: it is none. */
-JVM_INLINE __u32 pop_bytes(const __u8 *b)
-{
-	if ((b[0] & 0xf8) == 0x58)
-		return 1;
-	return b[0] == 0x41 && (b[1] & 0xf8) == 0x58 ? 2 : 0;
-}
-
-/* C1 hands two words to the check of a subtype on the stack: push, push, call, pop, pop. Do they
- * lie above the frame of a call that returns to pc? */
-JVM_GLOBAL int jvm_words_handed(__u32 cpu, __u64 pc)
-{
-	struct jvm_state *s = h_state(cpu);
-	__u32 first;
-
-	if (!s || h_read(s->bytes, 16, pc - 8) != 0 || s->bytes[3] != 0xe8 ||
-	    (s->bytes[2] & 0xf8) != 0x50)
-		return 0;
-	first = pop_bytes(s->bytes + 8);
-	return first && pop_bytes(s->bytes + 8 + first);
 }
 
 /* A frame whose call has been walked. */
@@ -144,8 +123,6 @@ JVM_GLOBAL int jvm_poll_skip(__u32 cpu, __u32 at)
 		n += 6;
 	return (int)(at + n);
 }
-
-#define JVM_BEHIND 8 /* bytes before pc that are looked at */
 
 /* Does the instruction at s->bytes[at] give the frame back: add $N, %rsp? */
 JVM_INLINE int frame_given_back(const struct jvm_state *s, __u32 at)
@@ -248,15 +225,16 @@ JVM_INLINE int prologue_read(struct jvm_state *s, __u64 entry, __u64 pc)
 /* The innermost frame of a method: under construction, whole, or gone. */
 JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
 {
-	__u64 pc = w->pc, sp = w->regs[JVM_SP], fp = w->regs[JVM_FP];
-	__u32 offset = (__u32)(pc - s->code), pop = 0, left = 0;
+	__u64 pc = w->pc, sp = w->regs[JVM_SP], fp = w->regs[JVM_FP], ret;
+	__u32 offset = (__u32)(pc - s->code), pop = 0, left = 0, frame_size = s->frame_size;
+	int pushed = 0;
 
 	s->pushed = s->framed = s->saved = 1;
 	if (offset < s->frame_complete) {
 		if (prologue_read(s, nmethod_entry(s), pc) != 0)
 			return JVM_STEP_LOST;
 		offset = 0;
-	} else if (h_read(s->bytes, 72, pc - JVM_BEHIND) == 0) {
+	} else if (h_read(s->bytes, JVM_CODE, pc - JVM_BEHIND) == 0) {
 		pop = s->bytes[JVM_BEHIND] == 0x5d;
 		left = jvm_code_returns(cpu, JVM_BEHIND + pop);
 	}
@@ -265,26 +243,24 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 	if (left && pop) {
 		fp = word_at(sp);
 		sp += 16;
-	} else if (left || s->frame_size < 16 || !(s->pushed || s->framed)) {
+	} else if (left || frame_size < 16 || !(s->pushed || s->framed)) {
 		sp += 8;
 	} else if (!s->framed) {
 		fp = word_at(sp);
 		sp += 16;
 	} else {
-		sp += s->frame_size;
-		/* The search of a text pushes what is near a page's end and the stack pointer
-		 * before, JDK 8 what its x87 instructions work on. What no call returns to, but is
-		 * the JVM's code, is not pushed: a handler, or a virtual thread's barrier. */
-		for (__u32 i = 1; i < 5 && heap_of(s, word_at(sp - 8)) < 0; i++) {
-			if (returns(s, word_at(sp - 8 + 8ull * i))) {
-				sp += 8ull * i;
-				break;
-			}
-		}
+		if (offset != 0 && h_read(s->bytes, JVM_CODE, pc - JVM_BEHIND) == 0)
+			pushed = jvm_pushed_bytes(cpu);
+		if (pushed < 0)
+			return JVM_STEP_LOST;
+		sp += frame_size + (__u32)pushed;
 		if (s->saved)
 			fp = word_at(sp - 16);
 	}
-	return frame_left(s, w, sp, fp);
+	ret = word_at(sp - 8);
+	if (returns(s, ret) && !jvm_caller_fits(cpu, ret, sp, fp, JVM_CALLED_WITH))
+		return JVM_STEP_LOST;
+	return frame_at(s, w, ret, sp, fp);
 }
 
 JVM_GLOBAL int jvm_nmethod_step(__u32 cpu)
@@ -350,16 +326,32 @@ JVM_GLOBAL int jvm_framed_stub_leave(__u32 cpu)
 					 : frame_left(s, w, sp + 8, fp);
 		if (!s->saved)
 			return frame_left(s, w, sp + s->frame_size, fp);
-	} else if (h_read(s->bytes, 72, w->pc - JVM_BEHIND) == 0) {
+	} else if (h_read(s->bytes, JVM_CODE, w->pc - JVM_BEHIND) == 0) {
 		if (b[0] == 0x5d && (frame_given_back(s, 1) || frame_given_back(s, 4)))
 			return frame_left(s, w, sp + 16, word_at(sp));
 		if (b[-1] == 0x5d || b[-1] == 0xc9 || (b[0] == 0x5a && frame_given_back(s, 4)))
 			return frame_left(s, w, sp + 8, fp);
 	}
-	if (returns(s, word_at(sp + s->frame_size - 8)) || !returns(s, thrown))
+	if (returns(s, word_at(sp + s->frame_size - 8)) ||
+	    !jvm_caller_fits(cpu, thrown, sp, fp, JVM_CALLED_NEAR))
 		return frame_leave(s, w);
 	w->regs[JVM_SP] -= 8;
 	return frame_at(s, w, thrown, sp, fp);
+}
+
+/* An adapter holds the return address in rax while it moves arguments. It may have moved the stack
+ * pointer, and then has the one before in r13. */
+JVM_INLINE int adapter_leave(__u32 cpu, struct andiron_walk *w)
+{
+	__u64 sp = w->regs[JVM_SP], fp = w->regs[JVM_FP], ret = w->regs[JVM_RAX];
+	__u64 before = w->regs[JVM_R13];
+
+	if (before - sp < 4096 && jvm_caller_fits(cpu, ret, before, fp, JVM_CALLED_NEAR))
+		sp = before;
+	else if (!jvm_caller_fits(cpu, ret, sp, fp, JVM_CALLED_NEAR))
+		return JVM_STEP_LOST;
+	w->regs[JVM_SP] = sp - 8;
+	return step_to(w, ret, sp, fp);
 }
 
 /* A stub without a frame of known size, in which the thread stands. */
@@ -368,36 +360,40 @@ JVM_GLOBAL int jvm_leaf_stub_leave(__u32 cpu)
 	struct jvm_state *s = h_state(cpu);
 	struct andiron_walk *w = h_walk(cpu);
 	__u64 sp, fp, ret, top;
-	int native;
 
 	if (!s || !w)
 		return JVM_STEP_LOST;
 	sp = w->regs[JVM_SP];
 	fp = w->regs[JVM_FP];
-	ret = word_at(sp);
-	if (jvm_returns_here(cpu, ret))
-		return step_to(w, ret, sp + 8, fp);
-	/* The JVM itself calls some stubs, such as flush_icache_stub. */
-	top = ret;
-	native = user_address(ret) && heap_of(s, ret) < 0 && jvm_behind_call(cpu, ret);
-	/* An adapter between interpreted and compiled code holds it in rax while it moves
-	 * arguments. */
-	if (!native && returns(s, w->regs[JVM_RAX])) {
-		ret = w->regs[JVM_RAX];
-		if (w->regs[JVM_R13] - sp < 4096)
-			sp = w->regs[JVM_R13];
-		w->regs[JVM_SP] = sp - 8;
-		return step_to(w, ret, sp, fp);
-	}
-	if (returns(s, ret))
-		return step_to(w, ret, sp + 8, fp);
+	top = word_at(sp);
+	if (s->adapter && adapter_leave(cpu, w) == JVM_STEP_ON)
+		return JVM_STEP_ON;
+	if ((s->adapter || jvm_returns_here(cpu, top)) &&
+	    jvm_caller_fits(cpu, top, sp + 8, fp, JVM_CALLED_WITH))
+		return step_to(w, top, sp + 8, fp);
 	/* What it has pushed. */
 	for (__u32 i = 1; i < 12; i++) {
 		ret = word_at(sp + 8ull * i);
-		if (jvm_returns_here(cpu, ret))
+		if (jvm_returns_here(cpu, ret) &&
+		    jvm_caller_fits(cpu, ret, sp + 8ull * i + 8, fp, JVM_CALLED_WITH))
 			return step_to(w, ret, sp + 8ull * i + 8, fp);
 	}
-	return native ? (int)step_to(w, top, sp + 8, fp) : JVM_STEP_LOST;
+	/* The JVM itself calls some stubs, such as flush_icache_stub. */
+	if (user_address(top) && heap_of(s, top) < 0 && jvm_behind_call(cpu, top))
+		return step_to(w, top, sp + 8, fp);
+	return JVM_STEP_LOST;
+}
+
+/* Has native code made an upcall that returns there, or a stub that calls a function's address,
+ * which may be that of an upcall? */
+JVM_GLOBAL int jvm_upcall_returns(__u32 cpu, __u64 ret)
+{
+	struct jvm_state *s = h_state(cpu);
+
+	if (!s || !user_address(ret) || !jvm_behind_call(cpu, ret))
+		return 0;
+	return heap_of(s, ret) < 0 ||
+	       (jvm_blob_find(cpu, ret) == 0 && !s->nmethod && s->frame_size >= 16);
 }
 
 /* A stub that keeps a frame pointer and has called something. A barrier of the collector's has room
@@ -415,13 +411,26 @@ JVM_INLINE enum jvm_step chained_stub_leave(struct jvm_state *s, struct andiron_
 	}
 	if (leaf)
 		return JVM_STEP_LOST;
-	if (returns(s, ret) ||
-	    (s->process.at.kind_upcall != JVM_NONE && user_address(ret) && heap_of(s, ret) < 0))
-		return step_to(w, ret, fp + 16, word_at(fp));
-	return JVM_STEP_LOST;
+	if (s->upcall ? !jvm_upcall_returns(s->cpu, ret) : !returns(s, ret))
+		return JVM_STEP_LOST;
+	return step_to(w, ret, fp + 16, word_at(fp));
 }
 
-/* A stub that native code has called, in which the thread stands. Its frame is made and left by
+/* Has compiled code called native code that returns there? That may have jumped to a stub, as
+ * fmod of JDK 25 does. */
+JVM_GLOBAL int jvm_native_called(__u32 cpu, __u64 ret)
+{
+	struct jvm_state *s = h_state(cpu);
+
+	/* movabs $to, %r10; call *%r10 */
+	return s && h_read(s->bytes, 16, ret - 16) == 0 && s->bytes[3] == 0x49 &&
+	       s->bytes[4] == 0xba && s->bytes[13] == 0x41 && s->bytes[14] == 0xff &&
+	       s->bytes[15] == 0xd2 &&
+	       heap_of(s, (__u64)at32(s->bytes, 5) | (__u64)at32(s->bytes, 9) << 32) < 0;
+}
+
+/* A stub that native code has called or jumped to, or that a stub has called which calls native
+ * code, in which the thread stands. Its frame is made and left by
  * push %rbp; mov %rsp, %rbp … leave or pop %rbp; ret. */
 JVM_GLOBAL int jvm_called_stub_leave(__u32 cpu)
 {
@@ -429,6 +438,7 @@ JVM_GLOBAL int jvm_called_stub_leave(__u32 cpu)
 	struct andiron_walk *w = h_walk(cpu);
 	const __u8 *b;
 	__u64 sp, fp, ret;
+	int called;
 
 	if (!s || !w || h_read(s->bytes, 8, w->pc - 2) != 0)
 		return JVM_STEP_LOST;
@@ -448,9 +458,12 @@ JVM_GLOBAL int jvm_called_stub_leave(__u32 cpu)
 		return JVM_STEP_LOST;
 	}
 	ret = word_at(sp - 8);
-	if (!user_address(ret) || heap_of(s, ret) >= 0 || !jvm_behind_call(cpu, ret))
-		return JVM_STEP_LOST;
-	return step_to(w, ret, sp, fp);
+	if (s->upcall || in_call_stub(s, w->pc))
+		called = (s->upcall || heap_of(s, ret) < 0) && jvm_upcall_returns(cpu, ret);
+	else
+		called = jvm_native_called(cpu, ret) &&
+			 jvm_caller_fits(cpu, ret, sp, fp, JVM_CALLED_WITH);
+	return called ? (int)step_to(w, ret, sp, fp) : JVM_STEP_LOST;
 }
 
 /* Code that is no method's: stubs, adapters. */
@@ -459,7 +472,7 @@ JVM_GLOBAL int jvm_stub_step(__u32 cpu)
 	struct jvm_state *s = h_state(cpu);
 	struct andiron_walk *w = h_walk(cpu);
 	int leaf, step = JVM_STEP_LOST;
-	__u64 sp, fp;
+	__u64 sp, fp, name;
 
 	if (!s || !w)
 		return JVM_STEP_LOST;
@@ -475,13 +488,20 @@ JVM_GLOBAL int jvm_stub_step(__u32 cpu)
 		return frame_leave(s, w);
 	if (leaf && (s->upcall || in_call_stub(s, w->pc)))
 		return jvm_called_stub_leave(cpu);
+	name = word_at(header64(s, s->process.at.blob_name));
+	s->adapter = name == JVM_NAME_VTABLE || name == JVM_NAME_ADAPTER ||
+		     name == JVM_NAME_HANDLES;
+	if (leaf && name == JVM_NAME_LOADER)
+		return frame_left(s, w, sp + 8, fp);
 	/* What a stub has not written yet may look like its return address: a frame that is proved
 	 * by the call before it comes first. */
-	if (leaf && fp >= sp && fp - sp < 1u << 16 && !(fp & 7) &&
-	    word_at(header64(s, s->process.at.blob_name)) != JVM_NAME_VTABLE &&
-	    jvm_returns_here(s->cpu, word_at(fp + 8)))
+	if (leaf && !s->adapter && frame_pointer_fits(fp, sp, 1u << 16) &&
+	    jvm_returns_here(s->cpu, word_at(fp + 8)) &&
+	    jvm_caller_fits(cpu, word_at(fp + 8), fp + 16, word_at(fp), JVM_CALLED_WITH))
 		return step_to(w, word_at(fp + 8), fp + 16, word_at(fp));
 	if (leaf)
 		step = s->frame_size >= 16 ? jvm_framed_stub_leave(cpu) : jvm_leaf_stub_leave(cpu);
+	if (leaf && step == JVM_STEP_LOST && s->frame_size < 16 && !s->adapter)
+		step = jvm_called_stub_leave(cpu);
 	return step == JVM_STEP_LOST ? (int)chained_stub_leave(s, w, leaf) : step;
 }

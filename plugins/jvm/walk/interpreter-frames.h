@@ -5,8 +5,7 @@
  * jvm_exit). */
 #pragma once
 
-#include "jvm/walk/code-blobs.h"
-#include "jvm/walk/methods.h"
+#include "jvm/walk/callers.h"
 
 /* Words read: from the frame pointer - 8 to + 1. */
 #define JVM_FRAME_WORDS 10

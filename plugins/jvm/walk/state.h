@@ -31,6 +31,7 @@
 #define JVM_FP  6
 #define JVM_RAX 0
 #define JVM_RDX 1
+#define JVM_RCX 2
 #define JVM_RBX 3
 #define JVM_R13 13
 
@@ -67,11 +68,11 @@ struct jvm_state {
 	__u64 blob;
 	__u64 code;
 	__u32 size;
-	__u32 header_bytes;
 	__u32 frame_complete;
 	__u32 frame_size; /* bytes */
 	__u32 nmethod;    /* is one */
 	__u32 upcall;     /* is a stub by which native code calls Java */
+	__u32 adapter;    /* jvm_stub_step(): makes no frame */
 	__u32 stub_left;  /* the frame before was a stub's, in which the thread stands */
 	__u32 compile_id;
 	__u8 header[JVM_HEADER + 8];
@@ -79,6 +80,7 @@ struct jvm_state {
 	/* What the frames before had; 0: nothing yet. Recursion is frequent. */
 	__u64 proved;  /* jvm_returns(): such an address */
 	__u64 site_id; /* compiled_push(): the site of `place` */
+	__u64 found;   /* jvm_frame_ends(): such a return address */
 
 	/* jvm_prologue_step(): how far the entry has been read, and what it has done so far. */
 	__u32 prologue_at, prologue_limit;
