@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC over libnghttp2's sessions, with sockets of ours in an epoll, whose descriptor is handed to
- * an owner's loop. Contract in grpc.h.
+ * an owner's loop. Contract in grpc-server.h.
  *
  * What a client may cost is bounded: calls of a connection at once, the head and the message of
  * each, and the time of all that it does. Nothing is read from one that does not take what it is
