@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* gRPC's status for one of HTTP's. A sender of OTLP tries again after "unavailable" and "deadline
- * exceeded"; after "resource exhausted" it does not. */
-static unsigned int code_of(unsigned int status)
+unsigned int grpc_server_code(unsigned int status)
 {
 	switch (status) {
 	case 200:
@@ -99,7 +97,7 @@ static int answer_status(struct call *c, unsigned int status, struct str why)
 	char code[4];
 	int rc = -ENOMEM;
 
-	snprintf(code, sizeof(code), "%u", code_of(status) % 100);
+	snprintf(code, sizeof(code), "%u", grpc_server_code(status) % 100);
 	if (str_ends(why, STR("\n")))
 		why.n--;
 	buf_percent_append(&text, why, " !\"#$&'()*+,/:;<=>?@[\\]^`{|}");
@@ -197,15 +195,13 @@ static void begin(struct call *c)
 static void finish(struct call *c)
 {
 	struct server_request *r = &c->request;
-	uint32_t n = 0;
 
 	c->whole = true;
 	c->since_ns = clock_mono();
-	for (size_t i = 1; i < GRPC_FRAME_BYTES; i++)
-		n = n << 8 | (uint8_t)c->frame[i];
 	if (r->status)
 		return;
-	if (c->n_frame < GRPC_FRAME_BYTES || n != r->body.n || (uint8_t)c->frame[0] > 1)
+	if (c->n_frame < GRPC_FRAME_BYTES || grpc_frame_size(c->frame) != r->body.n ||
+	    (uint8_t)c->frame[0] > 1)
 		server_answer_text(r, 400, "the call is not one whole message of gRPC");
 	else if (c->frame[0] && c->foreign_encoding)
 		server_answer_text(r, 415, "the only compression that is taken is gzip");
@@ -241,13 +237,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	while (n && c->n_frame < GRPC_FRAME_BYTES) {
 		c->frame[c->n_frame++] = (char)*data++;
 		n--;
-		if (c->n_frame == GRPC_FRAME_BYTES) {
-			const uint8_t *size = (const uint8_t *)c->frame + 1;
-
-			server_request_expect(&c->request,
-					      (uint64_t)size[0] << 24 | (uint64_t)size[1] << 16 |
-						      (uint64_t)size[2] << 8 | size[3]);
-		}
+		if (c->n_frame == GRPC_FRAME_BYTES)
+			server_request_expect(&c->request, grpc_frame_size(c->frame));
 	}
 	if (n)
 		server_request_keep(&c->request, data, n);

@@ -9,6 +9,10 @@
 
 #include "http-server/server.h"
 
+/* gRPC's status for one of HTTP's. A sender of OTLP tries again after "unavailable" and "deadline
+ * exceeded"; after "resource exhausted" it does not. */
+unsigned int grpc_server_code(unsigned int status);
+
 /* server_options.open; they have no certificate. */
 int grpc_server_open(const struct server_options *options, union server_address *address, bool dual,
 		     struct server **ret);

@@ -22,6 +22,15 @@ void grpc_frame(char out[GRPC_FRAME_BYTES], size_t n)
 		out[1 + i] = (char)(n >> (24 - 8 * i));
 }
 
+size_t grpc_frame_size(const char frame[GRPC_FRAME_BYTES])
+{
+	size_t n = 0;
+
+	for (int i = 1; i < GRPC_FRAME_BYTES; i++)
+		n = n << 8 | (unsigned char)frame[i];
+	return n;
+}
+
 size_t grpc_begin(struct buf *b)
 {
 	static const char empty[GRPC_FRAME_BYTES];
@@ -77,12 +86,11 @@ int grpc_status(const struct http_response *r, char *text, size_t n)
 
 struct str grpc_message(struct str body)
 {
-	size_t n = 0;
+	size_t n;
 
 	if (body.n < GRPC_FRAME_BYTES || body.p[0] != 0)
 		return STR_NULL;
-	for (int i = 1; i < GRPC_FRAME_BYTES; i++)
-		n = n << 8 | (unsigned char)body.p[i];
+	n = grpc_frame_size(body.p);
 	body.p += GRPC_FRAME_BYTES;
 	body.n -= GRPC_FRAME_BYTES;
 	return n > body.n ? STR_NULL : (struct str){body.p, n};

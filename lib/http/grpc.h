@@ -31,8 +31,9 @@ extern const struct http_header grpc_headers[GRPC_N_HEADERS];
 size_t grpc_begin(struct buf *b);
 void grpc_end(struct buf *b, size_t start);
 
-/* The frame of an uncompressed message of n bytes. */
+/* The frame of an uncompressed message of n bytes, and the n of a frame. */
 void grpc_frame(char out[GRPC_FRAME_BYTES], size_t n);
+size_t grpc_frame_size(const char frame[GRPC_FRAME_BYTES]);
 
 /* The status of an answer whose request asked for GRPC_WANTED, codes that gRPC does not know as 2,
  * and its message, decoded and cut off, in `text`. -ENOENT: there was none (no answer, another

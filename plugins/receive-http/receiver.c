@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "grpc-server/grpc-server.h"
 #include "protobuf/message.h"
 #include "protobuf/otlp.pb-c.h"
 #include "protobuf/wire.h"
@@ -100,28 +101,11 @@ static void count(struct receiver *r, unsigned int status)
 		r->counts.failed++;
 }
 
-/* google.rpc.Code: of its words OTLP's senders look at none, they go by the status. */
-static uint64_t rpc_code(unsigned int status)
-{
-	switch (status) {
-	case 404:
-	case 405:
-	case 415:
-		return 12;
-	case 413:
-	case 429:
-		return 8;
-	case 503:
-		return 14;
-	default:
-		return status < 500 ? 3 : 13;
-	}
-}
-
-/* google.rpc.Status{ code=1, message=2 } */
+/* google.rpc.Status{ code=1, message=2 }: of it OTLP's senders look at none, they go by the status
+ * of HTTP. */
 static void put_status(struct buf *b, unsigned int status, const char *why)
 {
-	wire_put_field(b, 1, rpc_code(status));
+	wire_put_field(b, 1, grpc_server_code(status));
 	wire_put_bytes(b, 2, str_of(why));
 }
 
