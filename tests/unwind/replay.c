@@ -169,7 +169,8 @@ static void replay_one(struct replay *p, const char *path)
 		[SAMPLER_COPY_STACK] = {
 			r->stack, r->n_stack,
 			sampler_snapshot_start(r->snapshot.regs[WALK_STACK_POINTER])}};
-	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL, NULL);
+	struct mapset *set = mapset_parse(buf_str(&r->maps), p->images, open_by_path, NULL, NULL,
+					  NULL);
 
 	expect(set && w);
 	while (unwind_map(p->store, &key, 1, set) == 1)

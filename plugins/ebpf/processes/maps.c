@@ -123,7 +123,7 @@ struct reader {
 	struct mapped_files *files;
 	maps_open_fn open_file;
 	void *context;
-	const struct mapset *like;
+	const struct mapset *like, *before;
 };
 
 static const struct mapping *find_in(const struct mapset *set, uint64_t pc)
@@ -139,6 +139,21 @@ static const struct mapping *same_line(const struct mapset *like, uint64_t start
 	const struct mapping *m = like ? find_in(like, start) : NULL;
 
 	return m && m->file && m->line == line && mapped_file_is_elf(m->file) ? m : NULL;
+}
+
+/* The file that the same mapping had before, or NULL. Where that is known from the kernel's list,
+ * it had no line. */
+static struct mapped_file *file_before(const struct mapset *before, const struct maps_line *l,
+				       uint64_t line)
+{
+	const struct mapping *m = before && l->inode ? find_in(before, l->start) : NULL;
+
+	if (!m || !m->file || !mapped_file_is_elf(m->file) || m->start != l->start ||
+	    m->limit != l->limit || m->offset != l->offset ||
+	    (m->line != line && mapped_file_inode(m->file) != l->inode))
+		return NULL;
+	mapped_file_retain(m->file);
+	return m->file;
 }
 
 /* The file of a line, or, where it has none, the source of its JIT symbols; with `dump_only` no
@@ -181,6 +196,8 @@ static int add_line(struct reader *r, const struct maps_line *line, uint64_t has
 	} else if (l.inode != 0 || anonymous) {
 		file = file_of_line(r, &l, false);
 	}
+	if (!file)
+		file = file_before(r->before, &l, hash);
 	if (file && l.inode != 0 && !mapped_file_is_elf(file))
 		better = file_of_line(r, &jit_line, true);
 	if (better) {
@@ -199,10 +216,10 @@ static int add_line(struct reader *r, const struct maps_line *line, uint64_t has
 }
 
 struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_open_fn open_file,
-			    void *context, const struct mapset *like)
+			    void *context, const struct mapset *like, const struct mapset *before)
 {
 	struct mapset *set = mapset_new();
-	struct reader r = {set, files, open_file, context, like};
+	struct reader r = {set, files, open_file, context, like, before};
 	uint64_t last = 0;
 
 	if (set)

@@ -60,9 +60,11 @@ typedef int (*maps_open_fn)(void *context, const struct maps_line *line, char *r
 
 /* Makes a set of the executable mappings of a maps text. NULL when memory is short. A file that
  * cannot be opened is known by its name only. A line that stood in the text of `like` already has
- * the same file; NULL: all files are opened. */
+ * the same file; NULL: all files are opened. Of a file that cannot be opened, since the process is
+ * ending, what the same program had mapped there `before` is taken, if it is the same file; NULL:
+ * nothing was known. */
 struct mapset *mapset_parse(struct str text, struct mapped_files *files, maps_open_fn open,
-			    void *context, const struct mapset *like);
+			    void *context, const struct mapset *like, const struct mapset *before);
 
 /* The name of a mapping whose file nobody has opened yet. */
 #define MAPS_UNKNOWN_FILE "[unknown file]"

@@ -321,6 +321,15 @@ static int read_text(struct processes *t, struct process *p, int dir, const stru
 	return *ret_generation == before ? r : -EAGAIN;
 }
 
+const struct mapset *process_maps(const struct process *p, uint64_t generation)
+{
+	const struct mapset *set = p->maps;
+
+	while (set && set->generation != generation)
+		set = set->older;
+	return set;
+}
+
 /* False if they were not read now. `like`: what it had mapped a moment ago, of which only the news
  * is looked at; or NULL. */
 static bool read_maps(struct processes *t, struct process *p, const struct mapset *like)
@@ -348,7 +357,8 @@ static bool read_maps(struct processes *t, struct process *p, const struct mapse
 	o.process =
 		(struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
 	o.maps = buf_str(&t->text);
-	set = mapset_parse(o.maps, t->files, open_mapped, &o, like);
+	set = mapset_parse(o.maps, t->files, open_mapped, &o, like,
+			   process_maps(p, generation));
 	closep(&o.jit);
 	if (!set)
 		return false;
@@ -361,15 +371,6 @@ static bool read_maps(struct processes *t, struct process *p, const struct mapse
 				       : read_exe(dir, &set->arena);
 	take_set(t, p, set);
 	return true;
-}
-
-const struct mapset *process_maps(const struct process *p, uint64_t generation)
-{
-	const struct mapset *set = p->maps;
-
-	while (set && set->generation != generation)
-		set = set->older;
-	return set;
 }
 
 static bool has_whole_maps(const struct process *p, uint64_t generation)

@@ -58,8 +58,8 @@ static int no_file(void *context, const struct maps_line *line, char *reopen, si
 static void init(struct fixture *f)
 {
 	*f = (struct fixture){.process = {.key = {.tgid = 42}, .comm = "prog", .container = "a1"}};
-	f->process.maps =
-		mapset_parse(STR("1000-2000 r-xp 0 0:0 0 [vdso]\n"), NULL, no_file, NULL, NULL);
+	f->process.maps = mapset_parse(STR("1000-2000 r-xp 0 0:0 0 [vdso]\n"), NULL, no_file, NULL,
+				       NULL, NULL);
 	f->objects = (struct andiron_extension){&service, &f->references};
 	f->options = (struct rows_options){
 		.head = {.start_ns = 1, .end_ns = 2, .producer = 3, .sequence = 4},
@@ -133,7 +133,7 @@ TEST(frames_are_those_of_their_exec_generation)
 	struct fixture f;
 
 	init(&f);
-	old = mapset_parse(STR("1000-2000 r-xp 0 0:0 0 before\n"), NULL, no_file, NULL, NULL);
+	old = mapset_parse(STR("1000-2000 r-xp 0 0:0 0 before\n"), NULL, no_file, NULL, NULL, NULL);
 	old->generation = UINT64_C(0x1234) << 48;
 	f.process.maps->older = old;
 	before.flags = sampler_stack_exec(old->generation);

@@ -183,7 +183,7 @@ static struct mapset *own_mappings(struct chain *c)
 	struct mapset *set;
 
 	expect_eq(file_read(AT_FDCWD, "/proc/self/maps", &text, 1 << 20), 0);
-	set = mapset_parse(buf_str(&text), c->files, open_by_path, NULL, NULL);
+	set = mapset_parse(buf_str(&text), c->files, open_by_path, NULL, NULL, NULL);
 	expect(set != NULL);
 	buf_free(&text);
 	return set;

@@ -18,6 +18,7 @@ static int32_t intern(void *self, int32_t fd, const struct andiron_str *path,
 	struct stat st;
 	uint64_t i = 0;
 
+	w->n_opened++;
 	if (w->unreadable)
 		return -EACCES;
 	expect_eq(fstat(fd, &st), 0);
@@ -48,6 +49,15 @@ static int32_t find(void *self, const struct andiron_object_key *key, uint64_t *
 	return -ENOENT;
 }
 
+static int32_t info(void *self, uint64_t object, struct andiron_object_info *ret_info)
+{
+	const struct live *w = self;
+
+	expect(object <= w->n);
+	ret_info->key.inode = w->files[object - 1].st_ino;
+	return 0;
+}
+
 static int32_t identify(void *self, uint64_t object, const struct andiron_str *gnu_build_id,
 			const struct andiron_str *go_build_id, const struct andiron_str *file_id)
 {
@@ -62,6 +72,7 @@ static const struct andiron_objects service = {.size = sizeof(service),
 					       .intern = intern,
 					       .find = find,
 					       .identify = identify,
+					       .info = info,
 					       .release = release,
 					       .open = open_object};
 

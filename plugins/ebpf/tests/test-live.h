@@ -16,6 +16,7 @@ struct live {
 	struct stat files[LIVE_FILES]; /* by object, from 1 on */
 	int fds[LIVE_FILES];
 	uint64_t n;
+	uint64_t n_opened;
 	bool unreadable; /* no file can be interned */
 	struct sampler_process self;
 };

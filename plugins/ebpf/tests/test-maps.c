@@ -23,7 +23,7 @@ static int no_file(void *context, const struct maps_line *line, char *reopen, si
 
 static struct mapset *parse(struct str s)
 {
-	return mapset_parse(s, NULL, no_file, NULL, NULL);
+	return mapset_parse(s, NULL, no_file, NULL, NULL, NULL);
 }
 
 /* Every executable mapping is found, with its name as the process knows it. */

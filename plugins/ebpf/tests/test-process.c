@@ -213,18 +213,66 @@ TEST(jit_code_keeps_its_source)
 TEST(the_living_speak_for_themselves)
 {
 	struct live *w = live_new();
-	struct process *child = note_gone(w), *self = processes_note(&w->t, &w->self);
+	struct process *self = processes_note(&w->t, &w->self);
+	struct live_child child = live_child(w);
+	struct process *other = processes_note(&w->t, &child.record);
 
-	process_map(&w->t, self);
-	process_map(&w->t, child);
-	live_expect_own(child);
+	process_map(&w->t, other);
+	live_expect_own(other);
 	w->unreadable = true;
-	self->stale = true;
 	process_map(&w->t, self);
 	expect(!self->maps->whole);
 	self->stale = false;
 	process_map(&w->t, self);
 	expect(!self->maps->whole);
+	live_end(&child);
+	live_free(w);
+}
+
+/* While a process ends, its mappings may be listed still, and their files not be opened any more:
+ * those that were known before stay known, whether they were opened or told by the kernel. */
+TEST(the_dying_keep_their_files)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self);
+	const struct mapset *before;
+
+	process_map(&w->t, self);
+	live_expect_own(self);
+	before = self->maps;
+	w->unreadable = true;
+	for (int i = 0; i < 2; i++) {
+		self->stale = true;
+		process_map(&w->t, self);
+		live_expect_own(self);
+		expect(self->maps == before);
+		vec_each (&self->maps->list, m)
+			m->line = 0; /* as the kernel's list has none */
+	}
+	live_free(w);
+}
+
+/* Another program, or another mapping, does not get them. */
+TEST(files_are_kept_of_the_same_mapping_only)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self);
+	struct mapping *own = NULL;
+
+	process_map(&w->t, self);
+	w->unreadable = true;
+	vec_each (&self->maps->list, m) {
+		if (m->start <= (uint64_t)(uintptr_t)&live_expect_own &&
+		    m->limit > (uint64_t)(uintptr_t)&live_expect_own)
+			own = m;
+	}
+	expect(own && own->file);
+	own->line = 0;
+	own->offset += 4096;
+	self->stale = true;
+	process_map(&w->t, self);
+	expect(!self->maps->whole);
+	expect(!mapset_find(self->maps, (uint64_t)(uintptr_t)&live_expect_own)->file);
 	live_free(w);
 }
 
@@ -265,6 +313,7 @@ TEST(looks_open_only_what_is_new)
 	struct live *w = live_new();
 	struct process *self = processes_note(&w->t, &w->self);
 	const struct mapset *first;
+	uint64_t n_opened;
 	void *page;
 
 	process_look(&w->t, self);
@@ -280,8 +329,9 @@ TEST(looks_open_only_what_is_new)
 	expect(self->maps != first && mapset_find(self->maps, (uint64_t)(uintptr_t)page));
 	expect(self->maps->exe.n > 0);
 	expect_eq(munmap(page, 4096), 0);
+	n_opened = w->n_opened;
 	self->stale = true;
 	process_map(&w->t, self);
-	expect(!self->maps->whole);
+	expect(w->n_opened > n_opened);
 	live_free(w);
 }

@@ -34,7 +34,7 @@ static struct mapset *read_set(struct procmap *t, int dir)
 	struct mapset *set;
 
 	expect_eq(procmap_read(t, &pace, dir, &text, 1 << 20), 0);
-	set = mapset_parse(buf_str(&text), NULL, no_file, NULL, NULL);
+	set = mapset_parse(buf_str(&text), NULL, no_file, NULL, NULL, NULL);
 	expect(set);
 	buf_free(&text);
 	return set;
