@@ -573,13 +573,14 @@ profile.file "out" {
 
 def resolved_by_debuginfod(pid, cache, output, url, settings="", fetched=1):
     """An agent comes to name `turn`, which is only in the debug file, with so many files; the
-    server is named by the environment."""
+    server is named by the environment. Of a slow machine's few samples the first ones need not have
+    the call that is inlined."""
     write("d.alloy", DEBUGINFOD % (pid, os.getcwd(), cache, settings, output, output))
     os.environ["DEBUGINFOD_URLS"] = url
     with Agent("d.alloy", *PATIENT) as agent:
         agent.until_metric("andiron_symbolize_fetched_total", fetched)
         named = agent.metric("andiron_symbolize_frames_resolved_total", 'source="debug"')
-        agent.until_metric("andiron_symbolize_frames_resolved_total", named + 1, 'source="debug"')
+        agent.until_metric("andiron_symbolize_frames_resolved_total", named + 20, 'source="debug"')
         agent.stop()
     os.environ["DEBUGINFOD_URLS"] = ""
     return read(f"{output}.folded")
