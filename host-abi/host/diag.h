@@ -39,6 +39,7 @@ struct diag {
 	struct place place;
 	const char *text;
 	const char *hint; /* what to do; may be NULL */
+	const bool *subject; /* as the list's was */
 };
 
 /* The list keeps at most 100 findings and counts the rest. */
@@ -47,6 +48,8 @@ struct diags {
 	VEC(struct diag) list;
 	VEC(const char *) secrets; /* names whose values are not printed (lang/redact.h) */
 	size_t n_errors, n_warnings;
+	bool *subject;   /* of what is found now: set by an error; or NULL */
+	size_t n_blamed; /* errors of subjects, of all */
 };
 
 void diags_free(struct diags *d);
@@ -62,6 +65,9 @@ const char *diag_suggest(struct diags *d, struct str word, const char *const *wo
 /* Writes all findings, ordered by place, in the form above; with colour if asked. Values of secrets
  * are shown as ********, in quoted lines and texts. */
 void diags_print(const struct diags *d, FILE *out, bool colour);
+
+/* The first line of a finding, likewise; to be freed. NULL: out of memory. */
+char *diag_line(const struct diags *d, const struct diag *finding);
 
 /* Appends the same as a JSON list of objects: file, line, column, length (0: there is no such
  * place), severity, message, hint ("" where there is none). Secrets are hidden likewise. 0 or

@@ -58,6 +58,12 @@ struct plan_waiting {
 	const struct registered_component *registered;
 };
 
+/* A foreach over targets, of whose items the plan is made. */
+struct plan_list {
+	const char *id;
+	const char *left_out; /* how many its template cannot take, and why; NULL: it takes all */
+};
+
 struct supplied;
 
 struct plan {
@@ -73,7 +79,7 @@ struct plan {
 	const struct registry *may_bring;
 	/* What a foreach over targets makes of each item, of which there may be none. */
 	VEC(const struct registered_component *) templates;
-	VEC(const char *) lists; /* of such a foreach, whose list of items the plan is made of */
+	VEC(struct plan_list) lists;
 	/* What the block `logging` says, as words of host/report/log.h; NULL: nothing. */
 	const char *log_level, *log_format;
 };
@@ -85,7 +91,8 @@ struct plan {
 int plan_build(const struct source *sources, size_t n_sources, struct registry *registry,
 	       struct diags *diags, struct plan **ret);
 /* The same with values that components have supplied (lang/supplied.h), which are copied.
- * What names one that is not there is listed as waiting. */
+ * What names one that is not there is listed as waiting. Items of which alone there are errors are
+ * left out, as long as their list has others. `diags` has nothing yet. */
 int plan_build_with(const struct source *sources, size_t n_sources, struct registry *registry,
 		    const struct supplied *supplied, struct diags *diags, struct plan **ret);
 void plan_free(struct plan *plan);

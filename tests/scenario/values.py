@@ -362,7 +362,8 @@ def made(agent):
 @case
 def components_of_each_target():
     """A foreach makes components as targets come, and unmakes them; those of the others stay, over
-    a change of one, a list that is refused, and a reload. What is refused again is said once."""
+    a change of one, one that is left out, a list that is refused, and a reload. What is left out or
+    refused again is said once."""
     put_apps(one="1", two="2")
     write("agent.alloy", EACH)
     with Agent("agent.alloy") as a:
@@ -380,14 +381,22 @@ def components_of_each_target():
         a.until(lambda: made(a).keys() == {"2", "3"}, "known by another label")
         put_apps(**{"2": "2"})
         a.until(lambda: made(a).keys() == {"2"}, "one is left")
-        refused = "andiron_configurations_refused_total"
+        since, refused = made(a)["2"], "andiron_configurations_refused_total"
         before, told = a.metric(refused), a.text().count("agent.alloy:15:")
+        for n in "4", "5":
+            put_apps(bad='"', good=n, **{"2": "2"})
+            a.until(lambda n=n: made(a).keys() == {"2", n}, "the good ones are taken")
+            a.until_health("foreach.apps", "unhealthy", "1 of 3 targets are left out")
+        assert made(a)["2"] == since and a.metric(refused) == before
+        assert a.text().count("agent.alloy:15:") == told + 1, a.text()
+        put_apps(**{"2": "2"})
+        a.until_health("foreach.apps", "healthy")
         for n, name in enumerate(("b", "c")):
-            put_apps(**{name: '"', "2": "2"})
+            put_apps(**{name: '"'})
             a.until_metric(refused, exactly=before + n + 1)
             a.until_health("foreach.apps", "unhealthy", "refused")
-        assert a.text().count("agent.alloy:15:") == told + 1, a.text()
-        assert a.text().count("foreach.apps: unhealthy") == 1, a.text()
+        assert a.text().count("agent.alloy:15:") == told + 2, a.text()
+        assert a.text().count("foreach.apps: unhealthy") == 2, a.text()
         assert made(a).keys() == {"2"}
         put_apps()
         a.until(lambda: not made(a), "none is left")

@@ -45,6 +45,27 @@ struct draft_loop {
 	const struct stmt *block;
 };
 
+/* A list that a component has supplied, for a foreach to go over. */
+struct draft_list {
+	const char *id;
+	const struct draft_item *around; /* where the foreach stands, or NULL */
+	size_t n, n_bad;
+};
+
+/* An item of it; what stands in its scope is made of it. */
+struct draft_item {
+	bool bad; /* the subject of findings (diag.h) */
+	const char *prefix;
+	struct draft_list *list;
+};
+
+/* What a first draft had errors of, for a second one without it (foreach-items.h). */
+struct draft_left_out {
+	struct arena arena;
+	struct names items; /* by prefix */
+	VEC(struct plan_list) lists;
+};
+
 /* Blocks that configure the agent (settings.h). */
 enum draft_setting {
 	DRAFT_LOGGING,
@@ -68,7 +89,9 @@ struct draft {
 	VEC(struct draft_loop) loops;
 	/* Components of templates, of which there may be none now. */
 	VEC(const struct registered_component *) templates;
-	VEC(const char *) lists;          /* as the plan's */
+	VEC(struct draft_list *) lists;
+	VEC(struct draft_item *) items;
+	struct draft_left_out *left_out;
 	VEC(const struct stmt *) refused; /* of which it was said that nothing has their name */
 	const struct stmt *settings[DRAFT_SETTINGS]; /* as they stand, or NULL */
 	int64_t poll_ns;                             /* as the plan's */
@@ -98,6 +121,12 @@ const char *draft_searched(struct draft *d);
 static inline uint32_t draft_flags(const struct draft *d, uint32_t node)
 {
 	return d->nodes.p[node].plan.registered->component->flags;
+}
+
+/* Whatever is found from here on is about the item of the scope, if that is one and has one. */
+static inline void draft_about(struct draft *d, const struct scope *scope)
+{
+	d->l.diags->subject = scope && scope->item ? &scope->item->bad : NULL;
 }
 
 /* The nodes' positions, producers before consumers, else as in the files; in the arena. NULL if

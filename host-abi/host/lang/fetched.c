@@ -120,11 +120,13 @@ void fetched_check_waiting(struct draft *d)
 		const struct custom *custom = d->l.custom.p[i];
 
 		d->l.scope = custom->scope;
+		draft_about(d, custom->scope);
 		scope_window(&d->l);
 		for (const struct stmt *s = custom->body; s && !d->l.no_memory; s = s->next)
 			if (!s->block && s->value)
 				eval(&d->l, s->value, &value);
 	}
+	draft_about(d, NULL);
 }
 
 void fetched_finish(struct draft *d, struct plan *plan)

@@ -337,6 +337,7 @@ bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const str
 	const struct stmt *collection = module_attribute(arguments->body, PORT);
 	uint32_t node = add_node(d, loop->scope, loop->block, collection);
 	const struct andiron_value *value;
+	struct draft_list *list;
 	const char *id;
 
 	if (node == INDEX_NONE || !id_of(d, arguments, ret_id))
@@ -345,8 +346,11 @@ bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const str
 	id = d->nodes.p[node].plan.id;
 	value = supplied_get(d->l.supplied, id, EXPORT);
 	if (value) {
-		d->l.no_memory |= supplied_copy(d->l.arena, value, ret) < 0 ||
-				  !vec_push(&d->lists, id);
+		list = lang_array(&d->l, struct draft_list, 1);
+		if (list)
+			*list = (struct draft_list){.id = id, .around = loop->scope->item};
+		d->l.no_memory |= !list || supplied_copy(d->l.arena, value, ret) < 0 ||
+				  !vec_push(&d->lists, list);
 		return !d->l.no_memory;
 	}
 	if (!d->l.supplied)
@@ -432,4 +436,110 @@ void foreach_keys_free(struct foreach_keys *keys)
 {
 	intern_free(&keys->given);
 	vec_free(&keys->last);
+}
+
+/* --- Items that are left out ---
+ *
+ * The plan is drafted a second time without them: what a draft has of an item is in its nodes,
+ * names, edges and values, and nothing has to be taken out there. A second one with errors is the
+ * last. */
+
+bool foreach_items_begin(struct draft *d, struct scope *inside, struct draft_list *list)
+{
+	struct draft_item *item;
+
+	if (names_find(&d->left_out->items, str_of(inside->prefix)) != INDEX_NONE)
+		return false;
+	item = lang_array(&d->l, struct draft_item, 1);
+	d->l.no_memory |= !item || !vec_push(&d->items, item);
+	if (d->l.no_memory)
+		return false;
+	*item = (struct draft_item){.prefix = inside->prefix, .list = list};
+	inside->item = item;
+	list->n++;
+	return true;
+}
+
+/* What was found about the list, and about which item; NULL where that is no more in the findings.
+ */
+static const struct diag *finding_of(const struct draft *d, const struct draft_list *list,
+				     const struct draft_item **ret)
+{
+	vec_each (&d->items, item) {
+		if ((*item)->list != list || !(*item)->bad)
+			continue;
+		*ret = *item;
+		vec_each (&d->l.diags->list, found)
+			if (found->subject == &(*item)->bad && found->severity == DIAG_ERROR)
+				return found;
+	}
+	return NULL;
+}
+
+/* For people: how many, which, and why. */
+static const char *describe(const struct draft *d, const struct draft_list *list)
+{
+	const struct draft_item *item = NULL;
+	const struct diag *found = finding_of(d, list, &item);
+	char *why = found ? diag_line(d->l.diags, found) : NULL;
+	const char *text = arena_printf(
+		&d->left_out->arena,
+		"%zu of %zu targets are left out, since the template cannot take them; %.*s%s%s",
+		list->n_bad, list->n,
+		STR_FMT(str_first(str_of(item->prefix), strlen(item->prefix) - 1)),
+		why ? ": " : " is one", why ? why : "");
+
+	free(why);
+	return text;
+}
+
+static bool can_go_on(const struct draft *d)
+{
+	if (d->l.no_memory || d->left_out->items.list.n ||
+	    d->l.diags->n_errors > d->l.diags->n_blamed)
+		return false;
+	vec_each (&d->lists, at) {
+		const struct draft_list *list = *at;
+
+		if (list->n && list->n_bad == list->n && !(list->around && list->around->bad))
+			return false;
+	}
+	return true;
+}
+
+bool foreach_items_leave_out(struct draft *d)
+{
+	struct draft_left_out *out = d->left_out;
+	bool room = true;
+
+	vec_each (&d->items, item)
+		(*item)->list->n_bad += (*item)->bad;
+	if (!can_go_on(d))
+		return false;
+	vec_each (&d->items, item) {
+		const char *prefix;
+
+		if (!(*item)->bad)
+			continue;
+		prefix = arena_str(&out->arena, str_of((*item)->prefix)).p;
+		room = room && prefix && names_add(&out->items, prefix, NULL) == 0;
+	}
+	vec_each (&d->lists, at) {
+		struct plan_list list = {.id = arena_str(&out->arena, str_of((*at)->id)).p};
+
+		if (!(*at)->n_bad)
+			continue;
+		list.left_out = describe(d, *at);
+		room = room && list.id && list.left_out && vec_push(&out->lists, list);
+	}
+	d->l.no_memory |= !room;
+	return room && out->items.list.n;
+}
+
+struct plan_list foreach_items_list(const struct draft_left_out *out, const char *id)
+{
+	vec_each (&out->lists, list)
+		if (strcmp(list->id, id) == 0)
+			return *list;
+	return (struct plan_list){.id = id};
 }

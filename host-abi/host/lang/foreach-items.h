@@ -18,10 +18,10 @@ extern const struct registered_component foreach_items;
 /* What its health says once a plan was made of its list. */
 #define FOREACH_ITEMS_KNOWN "its targets are known"
 
-/* Adds the component for the block. True, its list in the plan's memory, and which label its
- * argument `id` names, if any; false where there is none yet, or after an error. What the template
- * may bring is noted in the draft: the agent chooses which capabilities it keeps before it knows of
- * items. */
+/* Adds the component for the block. True, its list in the plan's memory and as the draft's last,
+ * and which label its argument `id` names, if any; false where there is none yet, or after an
+ * error. What the template may bring is noted in the draft: the agent chooses which capabilities it
+ * keeps before it knows of items. */
 bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
 		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id);
 
@@ -38,3 +38,11 @@ struct foreach_keys {
 const char *foreach_items_key(struct draft *d, const struct andiron_value *item, struct str id,
 			      struct foreach_keys *keys);
 void foreach_keys_free(struct foreach_keys *keys);
+
+/* Begins an item in its scope; false: it is left out, or there is no memory. */
+bool foreach_items_begin(struct draft *d, struct scope *inside, struct draft_list *list);
+/* Whether a draft without the items that have errors is worth it: there are no other errors, and no
+ * list loses all. They are noted. */
+bool foreach_items_leave_out(struct draft *d);
+/* The list as the plan has it. */
+struct plan_list foreach_items_list(const struct draft_left_out *out, const char *id);

@@ -92,10 +92,12 @@ void local_file_read_all(struct draft *d)
 		if (!custom->n_exports || !b->file)
 			continue;
 		d->l.scope = b->scope;
+		draft_about(d, b->scope);
 		local_file_detect(d, b->file);
 		if (!binding_value(&d->l, b, b->expr, &value))
 			continue;
 		if (!vec_push(&d->files, ((struct plan_file){b->path, b->hash})))
 			d->l.no_memory = true;
 	}
+	draft_about(d, NULL);
 }

@@ -319,8 +319,10 @@ static struct scope *scope_new(struct draft *d, const struct scope *outside, con
 
 	d->l.no_memory |= !prefix;
 	if (scope)
-		*scope = (struct scope){
-			.space = outside->space, .prefix = prefix, .depth = outside->depth + 1};
+		*scope = (struct scope){.space = outside->space,
+					.prefix = prefix,
+					.item = outside->item,
+					.depth = outside->depth + 1};
 	return scope;
 }
 
@@ -404,9 +406,9 @@ bool module_declares(const struct space *space, struct str name)
 }
 
 /* One round: the template's components under the ids foreach.LABEL/KEY/…, where the variable is the
- * element. */
+ * element. `list`: of which it is an item, or NULL. */
 static void add_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
-		      struct binding variable, const char *key)
+		      struct binding variable, const char *key, struct draft_list *list)
 {
 	const char *prefix = arena_printf(d->l.arena, "%sforeach.%.*s/%s/", loop->scope->prefix,
 					  STR_FMT(loop->block->label), key);
@@ -418,7 +420,11 @@ static void add_round(struct draft *d, const struct draft_loop *loop, const stru
 	*b = variable;
 	inside->around = loop->scope;
 	inside->variable = b;
+	if (list && !foreach_items_begin(d, inside, list))
+		return;
+	draft_about(d, inside);
 	add_blocks(d, inside, template->body);
+	draft_about(d, loop->scope);
 }
 
 /* The block template; the arguments beside it are copied to *ret. NULL after an error. */
@@ -487,6 +493,7 @@ static void go_round(struct draft *d, const struct draft_loop *loop, const struc
 		     const struct andiron_value *all, struct binding element, const struct str *id)
 {
 	struct foreach_keys keys = {0};
+	struct draft_list *list = id ? d->lists.p[d->lists.n - 1] : NULL;
 
 	for (uint64_t i = 0; i < all->n_items && !d->l.no_memory; i++) {
 		const char *key;
@@ -501,7 +508,7 @@ static void go_round(struct draft *d, const struct draft_loop *loop, const struc
 			 : arena_printf(d->l.arena, "%llu", (unsigned long long)i + 1);
 		d->l.no_memory |= !key;
 		if (key)
-			add_round(d, loop, template, element, key);
+			add_round(d, loop, template, element, key, list);
 	}
 	foreach_keys_free(&keys);
 }
@@ -545,8 +552,10 @@ void module_loops(struct draft *d)
 	for (size_t i = 0; i < d->loops.n && !d->l.no_memory; i++) {
 		struct draft_loop loop = d->loops.p[i]; /* the list grows meanwhile */
 
+		draft_about(d, loop.scope);
 		foreach(d, &loop);
 	}
+	draft_about(d, NULL);
 }
 
 bool module_block(struct draft *d, const struct scope *scope, const struct stmt *s)

@@ -4,6 +4,7 @@
  * implicit nodes) is left out. */
 #include "host/lang/draft.h"
 #include "host/lang/fetched.h"
+#include "host/lang/foreach-items.h"
 #include "host/lang/isolation.h"
 #include "host/lang/local-file.h"
 #include "host/lang/module.h"
@@ -143,6 +144,9 @@ const struct registered_component *draft_find(struct draft *d, struct str name)
 
 void draft_refuse(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
+	/* Said of one item, it is true of all. */
+	if (scope->item)
+		scope->item->bad = true;
 	lose(d, scope, s);
 	vec_each (&d->refused, known)
 		if (*known == s)
@@ -268,6 +272,7 @@ static void bind_node(struct draft *d, uint32_t at)
 	size_t first_value = d->l.value_uses.n;
 
 	d->l.scope = node->scope;
+	draft_about(d, node->scope);
 	d->l.waits_for = NULL;
 	scope_window(&d->l);
 	if (args && !node->block->broken &&
@@ -278,6 +283,10 @@ static void bind_node(struct draft *d, uint32_t at)
 	add_uses(d, at, &b);
 	add_value_uses(d, at, first_value);
 	binder_free(&b);
+	/* What it names may have been refused with another. */
+	if (node->scope->item && !node->plan.args && !node->waits_for)
+		node->scope->item->bad = true;
+	draft_about(d, NULL);
 }
 
 static bool has_receivers(const struct andiron_component *c)
@@ -359,8 +368,9 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		d->l.no_memory |= !vec_push(&plan->files, *file);
 	vec_each (&d->templates, registered)
 		d->l.no_memory |= !vec_push(&plan->templates, *registered);
-	vec_each (&d->lists, id)
-		d->l.no_memory |= !vec_push(&plan->lists, *id);
+	vec_each (&d->lists, list)
+		d->l.no_memory |=
+			!vec_push(&plan->lists, foreach_items_list(d->left_out, (*list)->id));
 	plan->poll_ns = d->poll_ns;
 	fetched_finish(d, plan);
 }
@@ -429,24 +439,23 @@ int plan_build(const struct source *sources, size_t n_sources, struct registry *
 	return plan_build_with(sources, n_sources, registry, NULL, diags, ret);
 }
 
-int plan_build_with(const struct source *sources, size_t n_sources, struct registry *registry,
-		    const struct supplied *supplied, struct diags *diags, struct plan **ret)
+/* -EAGAIN: without what is left out now. */
+static int make(struct draft d, struct plan **ret)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
-	struct draft d = {.sources = sources, .n_sources = n_sources};
+	struct diags *diags = d.l.diags;
 	size_t errors_before = diags->n_errors;
+	bool again;
 
 	if (!plan)
 		return -ENOMEM;
 	d.l.arena = &plan->arena;
-	d.l.diags = diags;
-	d.l.registry = registry;
-	d.l.supplied = supplied;
 	build(&d, plan, errors_before);
 	/* What a mistake is quoted with may be anything, secrets of any component among it. */
 	if (diags->n_errors > errors_before)
-		d.l.no_memory |= registry_require(registry, NULL, 0) < 0;
-	d.l.no_memory |= redact_declare(diags, registry) < 0;
+		d.l.no_memory |= registry_require(d.l.registry, NULL, 0) < 0;
+	d.l.no_memory |= redact_declare(diags, d.l.registry) < 0;
+	again = foreach_items_leave_out(&d);
 	vec_free(&d.nodes);
 	vec_free(&d.edges);
 	vec_free(&d.literals);
@@ -456,6 +465,7 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 	vec_free(&d.loops);
 	vec_free(&d.templates);
 	vec_free(&d.lists);
+	vec_free(&d.items);
 	vec_free(&d.refused);
 	vec_free(&d.l.custom);
 	names_free(&d.l.customs);
@@ -463,13 +473,36 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 	vec_free(&d.l.copies);
 	vec_free(&d.l.value_uses);
 	vec_free(&d.l.told);
-	if (!d.l.no_memory && diags->n_errors == errors_before) {
+	if (!again && !d.l.no_memory && diags->n_errors == errors_before) {
+		arena_join(&plan->arena, &d.left_out->arena);
 		*ret = plan;
 		return 0;
 	}
 	arena_join(&diags->arena, &plan->arena);
 	plan_free(plan);
-	return d.l.no_memory ? -ENOMEM : -EINVAL;
+	if (again)
+		diags_free(diags);
+	return d.l.no_memory ? -ENOMEM : again ? -EAGAIN : -EINVAL;
+}
+
+int plan_build_with(const struct source *sources, size_t n_sources, struct registry *registry,
+		    const struct supplied *supplied, struct diags *diags, struct plan **ret)
+{
+	struct draft_left_out out = {.arena = ARENA_NULL};
+	const struct draft d = {
+		.l = {.diags = diags, .registry = registry, .supplied = supplied},
+		.sources = sources,
+		.n_sources = n_sources,
+		.left_out = &out,
+	};
+	int r = make(d, ret);
+
+	if (r == -EAGAIN)
+		r = make(d, ret);
+	names_free(&out.items);
+	vec_free(&out.lists);
+	arena_free(&out.arena);
+	return r;
 }
 
 void plan_free(struct plan *plan)

@@ -54,6 +54,7 @@ void draft_validate(struct draft *d)
 		check(node->plan.id && c);
 		if (!node->plan.args || node->borrowed || !c->validate)
 			continue;
+		draft_about(d, node->scope);
 		r = c->validate(&host, node->plan.args, &report);
 		if (r == -ENOMEM)
 			d->l.no_memory = true;
@@ -61,4 +62,5 @@ void draft_validate(struct draft *d)
 			lang_error(&d->l, node->plan.place, NULL, "%s could not be checked: %s",
 				   node->plan.id, strerror(-r));
 	}
+	draft_about(d, NULL);
 }

@@ -93,11 +93,14 @@ static void refresh(struct loop_timer *timer)
 /* Lists of which the plan is made. Of one that was refused that goes on being said. */
 static void tell_lists(struct host *host)
 {
-	vec_each (&host->plan->lists, id) {
-		_cleanup_(instance_unrefp) struct instance *i = find(host, *id);
+	vec_each (&host->plan->lists, list) {
+		_cleanup_(instance_unrefp) struct instance *i = find(host, list->id);
 
-		if (i && !supplied_refused(host->supplied, *id))
-			instance_healthf(i, ANDIRON_HEALTH_HEALTHY, FOREACH_ITEMS_KNOWN);
+		if (i && !supplied_refused(host->supplied, list->id))
+			instance_healthf(i,
+					 list->left_out ? ANDIRON_HEALTH_UNHEALTHY
+							: ANDIRON_HEALTH_HEALTHY,
+					 "%s", list->left_out ?: FOREACH_ITEMS_KNOWN);
 	}
 }
 

@@ -132,7 +132,8 @@ static void send_a_bad_one(void *context, const char *failed)
 	s->bad = "none";
 	test_node(plan, "a", &s->component, &s->a);
 	test_node(plan, "b", &s->component, &s->b);
-	expect(vec_push(&plan->lists, "a") && vec_push(&plan->lists, "b"));
+	expect(vec_push(&plan->lists, ((struct plan_list){.id = "a"})) &&
+	       vec_push(&plan->lists, ((struct plan_list){.id = "b"})));
 	expect_eq(host_reload(s->host, plan, NULL), 0);
 	/* Until another plan is made, what is refused is; and of the other one is. */
 	expect(strstr(health_of(&s->a, &state), "its value is refused"));

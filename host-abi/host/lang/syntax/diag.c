@@ -17,7 +17,8 @@ void diags_free(struct diags *d)
 	vec_free(&d->list);
 	vec_free(&d->secrets);
 	arena_free(&d->arena);
-	d->n_errors = d->n_warnings = 0;
+	d->n_errors = d->n_warnings = d->n_blamed = 0;
+	d->subject = NULL;
 }
 
 static bool comes_before(const struct place *a, const struct place *b)
@@ -62,7 +63,7 @@ static void insert(struct diags *d, struct diag finding)
 void diag_add(struct diags *d, int severity, struct place place, const char *hint,
 	      const char *format, ...)
 {
-	struct diag finding = {.severity = severity, .place = place};
+	struct diag finding = {.severity = severity, .place = place, .subject = d->subject};
 	char text[MAX_TEXT];
 	va_list args;
 
@@ -71,6 +72,10 @@ void diag_add(struct diags *d, int severity, struct place place, const char *hin
 		d->n_errors++;
 	else
 		d->n_warnings++;
+	if (severity == DIAG_ERROR && d->subject) {
+		*d->subject = true;
+		d->n_blamed++;
+	}
 	if (!make_room(d, severity))
 		return;
 	va_start(args, format);

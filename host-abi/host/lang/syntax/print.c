@@ -295,6 +295,23 @@ void diags_print(const struct diags *d, FILE *out, bool colour)
 	vec_free(&p.spans.list);
 }
 
+char *diag_line(const struct diags *d, const struct diag *finding)
+{
+	struct printer p = {.d = d};
+	char *text = NULL;
+	size_t n = 0;
+
+	p.out = open_memstream(&text, &n);
+	if (p.out) {
+		print_finding(finding, &p);
+		fclose(p.out);
+	}
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	vec_free(&p.spans.list);
+	return text;
+}
+
 /* As put_text, as a JSON string. */
 static void json_text(struct buf *out, struct str s, const struct place *place, struct printer *p)
 {

@@ -22,15 +22,13 @@ static struct andiron_value text(const char *s)
 	return (struct andiron_value){.kind = ANDIRON_VALUE_STRING, .string = {s, strlen(s)}};
 }
 
-/* Items with the labels app and n, as "a1" says; up to NULL. */
-static struct supplied *supply(const char *const *items)
+/* Adds items with the labels app and n, as "a1" says; up to NULL. */
+static void add_list(struct supplied *s, const char *id, const char *const *items)
 {
 	static const struct andiron_str keys[] = {{"app", 3}, {"n", 1}};
 	struct andiron_value labels[8][2], maps[8];
 	struct andiron_value list = {.kind = ANDIRON_VALUE_LIST, .items = maps};
-	struct supplied *s = supplied_new();
 
-	expect(s);
 	for (; items[list.n_items]; list.n_items++) {
 		const char *item = items[list.n_items];
 
@@ -42,10 +40,18 @@ static struct supplied *supply(const char *const *items)
 							    .items = labels[list.n_items],
 							    .n_items = 2};
 	}
-	expect_eq(supplied_set(s, "foreach.f", "items", &list), 1);
-	expect_eq(supplied_set(s, "foreach.f", "items", &list), 0);
+	expect_eq(supplied_set(s, id, "items", &list), 1);
+	expect_eq(supplied_set(s, id, "items", &list), 0);
 	expect_eq(supplied_try_all(s), 1);
 	supplied_end(s, 0);
+}
+
+static struct supplied *supply(const char *id, const char *const *items)
+{
+	struct supplied *s = supplied_new();
+
+	expect(s);
+	add_list(s, id, items);
 	return s;
 }
 
@@ -58,7 +64,8 @@ static char *made_of(const char *source, struct supplied *s)
 	return got;
 }
 
-#define ITEMS(...) supply((const char *const[]){__VA_ARGS__, NULL})
+#define LIST(...)  (const char *const[]){__VA_ARGS__, NULL}
+#define ITEMS(...) supply("foreach.f", LIST(__VA_ARGS__))
 
 static void expect_made(const char *source, struct supplied *s, const char *expected)
 {
@@ -147,7 +154,7 @@ TEST(templates_are_known_without_items)
 	static const char *const none[] = {NULL};
 	static const char source[] = LOOP("", "foreach \"in\" {\n collection = [1]\n var = \"y\"\n"
 					      "template {\n" ANY("y") "\n}\n}\n");
-	struct supplied *s = supply(none);
+	struct supplied *s = supply("foreach.f", none);
 	struct registry registry = {0};
 	struct diags diags = {.arena = ARENA_NULL};
 	struct plan *plan;
@@ -157,7 +164,7 @@ TEST(templates_are_known_without_items)
 		  0);
 	expect_eq(plan->nodes.n, 2);
 	expect_eq(plan->lists.n, 1);
-	expect_str(str_of(plan->lists.p[0]), "foreach.f");
+	expect_str(str_of(plan->lists.p[0].id), "foreach.f");
 	expect_eq(plan->templates.n, 1);
 	expect_str(str_of(plan->templates.p[0]->component->name), "test.any");
 	expect(!plan->may_bring);
@@ -205,6 +212,153 @@ TEST(an_unknown_component_is_told_once)
 	first = strstr(got, "no component \"unknown.thing\"");
 	expect(first && !strstr(first + 1, "error"));
 	free(got);
+}
+
+#define COUNT(n, text) "test.count \"c\" {\n  n = " n "\n  text = " text "\n}"
+#define ID             "  id = \"app\"\n"
+#define NUMBER         "encoding.from_json(x.n)"
+
+static int build_items(const struct source *source, struct supplied *s, struct diags *diags,
+		       struct plan **ret)
+{
+	struct registry registry = {.supplied = s};
+
+	return plan_build_with(source, 1, &registry, s, diags, ret);
+}
+
+/* The nodes' ids, and what is said of the last list. */
+static void expect_left_out(const char *source, struct supplied *s, const char *ids,
+			    const char *said)
+{
+	struct diags diags = {.arena = ARENA_NULL};
+	struct plan *plan = NULL;
+	struct buf got = BUF_NULL;
+
+	expect_eq(build_items(&(struct source){"f", str_of(source)}, s, &diags, &plan), 0);
+	vec_each (&plan->nodes, node)
+		if (str_find(str_of(node->id), '/') < strlen(node->id))
+			buf_printf(&got, "%s ", node->id);
+	expect_str(buf_str(&got), ids);
+	expect_str(str_of(plan->lists.p[plan->lists.n - 1].left_out), said);
+	expect_eq(diags.n_errors, 0);
+	buf_free(&got);
+	plan_free(plan);
+	diags_free(&diags);
+	supplied_free(s);
+}
+
+#define CANNOT  " targets are left out, since the template cannot take them; foreach.f/"
+#define INNER   "foreach \"in\" {\n  collection = "
+#define LOOP_IN(collection, template)                                                              \
+	INNER collection "\n  var = \"y\"\n  template {\n" template "\n}\n}"
+
+/* An item that the template cannot take costs itself alone, whoever finds it: blocks, arguments, or
+ * the component. */
+TEST(a_bad_item_leaves_the_others)
+{
+	expect_left_out(LOOP(ID, COUNT(NUMBER, "x.app")), ITEMS("web1", "dbx", "log3", "tmpy"),
+			"foreach.f/web/test.count.c foreach.f/log/test.count.c ",
+			"2 of 4" CANNOT "db: f:10:26: error: this is not JSON: this is no value "
+			"(byte 1)");
+	expect_left_out(LOOP(ID, COUNT("1", "x.app")), ITEMS("odd1", "b2"),
+			"foreach.f/b/test.count.c ",
+			"1 of 2" CANNOT "odd: f:9:5: error: that is odd");
+	expect_left_out(LOOP("  id = \"n\"\n", LOOP_IN("encoding.from_json(x.app)",
+							 COUNT("y", "x.n"))),
+			ITEMS("[7]1", "72"), "foreach.f/1/foreach.in/1/test.count.c ",
+			"1 of 2" CANNOT "2: f:10:16: error: foreach goes over a list or over "
+			"targets, not over a number");
+	expect_left_out(LOOP(ID, COUNT("1", "x.n")), ITEMS("a1"), "foreach.f/a/test.count.c ", "");
+}
+
+/* What is told is the first finding without what it must not quote. */
+TEST(what_is_told_has_no_secrets)
+{
+	expect_left_out(LOOP("  id = \"n\"\n",
+			     LOOP_IN("encoding.from_json(x.app)",
+				     "pyroscope.write \"w\" {\n endpoint {\n url = \"\"\n"
+				     " headers = {a = hunter2}\n }\n}")),
+			ITEMS("[7]1", "[]2"), "",
+			"1 of 2" CANNOT "1: f:16:17: error: the name ******** means nothing here");
+}
+
+/* A list within an item has its own. */
+TEST(lists_within_items_leave_out_theirs)
+{
+	const char *source = LOOP(ID, LOOP_IN("discovery.kubernetes.p.targets\n  id = \"app\"",
+					      COUNT("encoding.from_json(y.n)", "x.n")));
+	struct supplied *s = ITEMS("a1");
+
+	add_list(s, "foreach.f/a/foreach.in", LIST("b1", "cx"));
+	expect_left_out(source, s,
+			"foreach.f/a/foreach.in foreach.f/a/foreach.in/b/test.count.c ",
+			"1 of 2" CANNOT "a/foreach.in/c: f:15:26: error: this is not JSON: this is "
+			"no value (byte 1)");
+}
+
+/* Where no item is good the list is refused, with all that was found; and so is a file that has
+ * other errors, or whose own list has them. */
+TEST(what_no_item_can_take_is_refused)
+{
+	static const struct {
+		const char *source, *id, *says;
+		int n; /* errors */
+	} all[] = {
+		{LOOP(ID, COUNT(NUMBER, "x.app")), "foreach.f", "f:10:26: error: ", 2},
+		{LOOP(ID, COUNT(NUMBER, "x.app")) COUNT("[]", "1"), "foreach.f", "f:16:7: error: ",
+		 3},
+		{"foreach \"f\" {\n collection = [{n = \"1\"}, {n = \"x\"}]\n var = \"x\"\n"
+		 " template {\n" COUNT(NUMBER, "\"\"") "\n}\n}\n",
+		 "foreach.f", "this is not JSON", 1},
+		/* Said of the first item only, but true of each. */
+		{"declare \"d\" {\n  unknown.thing \"a\" { }\n}\n" LOOP(ID, "d \"x\" { }"),
+		 "foreach.f", "no component \"unknown.thing\"", 1},
+		{"declare \"d\" {\n  argument \"a\" { }\n" LOOP(
+			 ID, COUNT("argument.a.value", "\"\"")) "}\nd \"x\" {\n  a = 1 + \"\"\n}\n",
+		 "d.x/foreach.f", "error", 1},
+		{"declare \"d\" {\n  import.string \"s\" {\n  }\n  s.x \"a\" { }\n}\n" LOOP(
+			 ID, "d \"x\" { }"),
+		 "foreach.f", "import.string", 2},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct supplied *s = supply(all[i].id, LIST("ax", "bx"));
+		struct source source = {"f", str_of(all[i].source)};
+		struct diags diags = {.arena = ARENA_NULL};
+		struct plan *plan = NULL;
+		int r = build_items(&source, s, &diags, &plan);
+		char *got = diags_text(&diags, false);
+
+		if (r != -EINVAL || diags.n_errors != (size_t)all[i].n ||
+		    !strstr(got, all[i].says))
+			test_fail(__FILE__, __LINE__, "%zu: %d, %s", i, r, got);
+		free(got);
+		diags_free(&diags);
+		supplied_free(s);
+	}
+}
+
+static int build_with_failures(void *context)
+{
+	struct supplied *s = context;
+	struct diags diags = {.arena = ARENA_NULL};
+	struct plan *plan = NULL;
+	struct source source = {"f", STR(LOOP(ID, COUNT(NUMBER, "x.app")))};
+	int r = build_items(&source, s, &diags, &plan);
+
+	expect(r == -ENOMEM || (r == 0 && plan->lists.p[0].left_out));
+	plan_free(plan);
+	diags_free(&diags);
+	return r;
+}
+
+/* Every allocation may fail. */
+TEST(leaving_out_survives_out_of_memory)
+{
+	struct supplied *s = ITEMS("web1", "dbx");
+
+	test_each_failing_allocation(build_with_failures, s);
+	supplied_free(s);
 }
 
 /* A list has room for 16 MiB, and its items are maps of texts. */

@@ -198,6 +198,16 @@ static int32_t validate_file(const struct andiron_host *host, const struct andir
 	return 0;
 }
 
+static int32_t validate_count(const struct andiron_host *host, const struct andiron_value *args,
+			      struct andiron_report *report)
+{
+	const struct andiron_value *v = value_get(args, "text");
+
+	if (v && str_is((struct str){v->string.ptr, v->string.len}, "odd"))
+		host->report_add(report, ANDIRON_REPORT_ERROR, v, "that is odd", 11);
+	return 0;
+}
+
 #define COMPONENT(name_, options_, ...)                                                            \
 	{                                                                                          \
 		.size = sizeof(struct andiron_component), .name = (name_), .options = (options_),  \
@@ -229,7 +239,7 @@ static const struct andiron_component components[] = {
 	COMPONENT("status.http", &listener, .flags = ANDIRON_COMPONENT_NO_LABEL),
 	COMPONENT("test.any", &any, EXPORTS(targets_export)),
 	COMPONENT("test.both", &ebpf, EXPORTS(both_exports)),
-	COMPONENT("test.count", &count),
+	COMPONENT("test.count", &count, .validate = validate_count),
 	COMPONENT("test.newer", &newer),
 	COMPONENT("test.spool", &spooling),
 	COMPONENT("test.single", &no_options, .flags = ANDIRON_COMPONENT_NO_LABEL,

@@ -54,6 +54,7 @@ struct scope {
 	struct binding *arguments; /* of a custom component: argument.NAME.value */
 	size_t n_arguments;
 	struct binding *variable; /* of a foreach, or NULL */
+	struct draft_item *item;  /* what stands here is made of it (draft.h), or NULL */
 	unsigned int depth;
 };
 
