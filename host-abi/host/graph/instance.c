@@ -67,15 +67,21 @@ static int enter(struct instance *i, const char *name)
 	r = make_exports(i);
 	if (r < 0)
 		return r;
-	r = ledger_enter(&i->host->ledger, &i->ledger_node, name);
+	r = metrics_enter(&i->host->metrics, name);
 	if (r < 0)
 		return r;
+	r = ledger_enter(&i->host->ledger, &i->ledger_node, name);
+	if (r < 0) {
+		metrics_leave(&i->host->metrics, name, true);
+		return r;
+	}
 	pthread_mutex_lock(&ids_lock);
 	i->id = slots_add(&ids, i);
 	pthread_mutex_unlock(&ids_lock);
 	if (i->id)
 		return 0;
 	ledger_leave(&i->host->ledger, &i->ledger_node);
+	metrics_leave(&i->host->metrics, name, true);
 	return -ENOMEM;
 }
 

@@ -138,18 +138,6 @@ void lifecycle_stop(struct instance *i)
 	strand_submit(&i->strand, &i->stop);
 }
 
-/* A component that a reload has removed leaves the page. What the last ones said at a stop stays,
- * since it is asked for afterwards. */
-static void forget_metrics(struct host *host, const char *name)
-{
-	if (host->n_stops_seen > 0 || !host->running)
-		return;
-	vec_each (&host->instances, at)
-		if (strcmp((*at)->name, name) == 0)
-			return;
-	metrics_forget(&host->metrics, name);
-}
-
 /* The gone ones last; the others keep their order. The number of these. */
 static size_t part_gone(struct instances *list)
 {
@@ -188,6 +176,8 @@ void lifecycle_reap(struct host *host)
 {
 	struct instances *list = &host->instances;
 	size_t n = list->n;
+	/* What the last ones said at a stop stays, since it is asked for afterwards. */
+	bool forget = host->n_stops_seen == 0 && host->running;
 
 	if (!any_gone(list))
 		return;
@@ -200,7 +190,7 @@ void lifecycle_reap(struct host *host)
 	}
 	for (size_t gone = list->n; gone < n; gone++) {
 		succession_end(list->p[gone]);
-		forget_metrics(host, list->p[gone]->name);
+		metrics_leave(&host->metrics, list->p[gone]->name, forget);
 		instance_unref(list->p[gone]);
 	}
 	host_poke(host);

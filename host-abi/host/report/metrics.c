@@ -4,6 +4,7 @@
 
 #include "base/ascii.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "host/state.h"
 #include "host/report/escape.h"
 
@@ -11,11 +12,16 @@
 #include <inttypes.h>
 #include <math.h>
 
+static void series_fini(struct component_metrics *c)
+{
+	vec_free(&c->series);
+	arena_free(&c->arena);
+}
+
 static void component_fini(struct component_metrics *c)
 {
 	free(c->component);
-	vec_free(&c->series);
-	arena_free(&c->arena);
+	series_fini(c);
 }
 
 void metrics_free(struct metrics *m)
@@ -23,17 +29,70 @@ void metrics_free(struct metrics *m)
 	vec_each (&m->components, c)
 		component_fini(c);
 	vec_free(&m->components);
+	index_free(&m->by_name);
 }
 
-void metrics_forget(struct metrics *m, const char *component)
+struct sought {
+	const struct metrics *m;
+	const char *component;
+};
+
+static bool is_named(const void *context, uint32_t position)
 {
-	for (size_t i = 0; i < m->components.n; i++) {
-		if (strcmp(m->components.p[i].component, component) != 0)
-			continue;
-		component_fini(&m->components.p[i]);
-		m->components.p[i] = m->components.p[--m->components.n];
-		return;
+	const struct sought *sought = context;
+
+	return strcmp(sought->m->components.p[position].component, sought->component) == 0;
+}
+
+static uint32_t find(const struct metrics *m, const char *component)
+{
+	struct sought sought = {m, component};
+
+	return index_find(&m->by_name, hash_str(str_of(component)), is_named, &sought);
+}
+
+static struct component_metrics *get(struct metrics *m, const char *component)
+{
+	uint32_t at = find(m, component);
+
+	check(at != INDEX_NONE);
+	return &m->components.p[at];
+}
+
+int metrics_enter(struct metrics *m, const char *component)
+{
+	struct component_metrics fresh = {.n_instances = 1};
+	uint32_t at = find(m, component);
+
+	if (at != INDEX_NONE) {
+		m->components.p[at].n_instances++;
+		return 0;
 	}
+	at = (uint32_t)m->components.n;
+	fresh.component = str_dup(str_of(component));
+	if (fresh.component && vec_reserve(&m->components, 1) &&
+	    index_add(&m->by_name, hash_str(str_of(component)), at) == 0) {
+		m->components.p[m->components.n++] = fresh;
+		return 0;
+	}
+	free(fresh.component);
+	return -ENOMEM;
+}
+
+void metrics_leave(struct metrics *m, const char *component, bool forget)
+{
+	struct component_metrics *c = get(m, component);
+	uint32_t at = (uint32_t)(c - m->components.p), last = (uint32_t)m->components.n - 1;
+
+	if (--c->n_instances > 0 || !forget)
+		return;
+	index_remove(&m->by_name, hash_str(str_of(component)), at);
+	component_fini(c);
+	m->components.n = last;
+	if (at == last)
+		return;
+	*c = m->components.p[last];
+	index_move(&m->by_name, hash_str(str_of(c->component)), last, at);
 }
 
 /* [a-zA-Z_:][a-zA-Z0-9_:]*, the colon for names only. */
@@ -92,37 +151,22 @@ static void add(void *self, const struct andiron_metric *metric)
 	p->failed = !s.name || !s.help || !s.labels || !vec_push(&p->fresh.series, s);
 }
 
-static void keep(struct metrics *m, struct component_metrics *fresh)
-{
-	vec_each (&m->components, c) {
-		struct component_metrics old = *c;
-
-		if (strcmp(c->component, fresh->component) != 0)
-			continue;
-		*c = *fresh;
-		*fresh = old;
-		return;
-	}
-	if (vec_push(&m->components, *fresh))
-		*fresh = (struct component_metrics){0};
-}
-
 void metrics_pull(struct instance *i, bool inside)
 {
-	struct pulling p = {.fresh.component = str_dup(str_of(i->name))};
+	struct component_metrics *c = get(&i->host->metrics, i->name), old = *c;
+	struct pulling p = {.fresh = {c->component, c->n_instances}};
 	struct andiron_metric_sink sink = {.size = sizeof(sink), .self = &p, .add = add};
 
-	if (!p.fresh.component || !i->component->metrics || !i->self ||
-	    (!inside && !strand_enter(&i->strand))) {
-		free(p.fresh.component);
+	if (!i->component->metrics || !i->self || (!inside && !strand_enter(&i->strand)))
 		return;
-	}
 	i->component->metrics(i->self, &sink);
 	if (!inside)
 		strand_leave(&i->strand);
-	if (!p.failed)
-		keep(&i->host->metrics, &p.fresh);
-	component_fini(&p.fresh);
+	if (!p.failed) {
+		*c = p.fresh;
+		p.fresh = old;
+	}
+	series_fini(&p.fresh);
 }
 
 static int by_name(const void *a, const void *b)

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/index.h"
 #include "base/vec.h"
 
 #include <stdint.h>
@@ -30,21 +31,26 @@ struct series_list {
 
 struct component_metrics {
 	char *component;
+	size_t n_instances; /* that have the name */
 	struct arena arena;
 	struct series_list series;
 };
 
 struct metrics {
 	VEC(struct component_metrics) components;
+	struct index by_name; /* of these */
 };
 
 void metrics_free(struct metrics *m);
 
+/* An instance has the component's name from now on: 0 or -ENOMEM. [loop] */
+int metrics_enter(struct metrics *m, const char *component);
+/* It has it no more; after the last one its series are forgotten, if that is asked. [loop] */
+void metrics_leave(struct metrics *m, const char *component, bool forget);
+
 /* Asks the component again if its strand is free, or if `inside` says that the caller is in its
  * strand. What fails leaves the old values. [loop] */
 void metrics_pull(struct instance *i, bool inside);
-/* Forgets the series of a component. [loop] */
-void metrics_forget(struct metrics *m, const char *component);
 
 /* Adds the host's own series to a list whose texts live in `arena`; 0 or
  * -ENOMEM. */
