@@ -129,6 +129,13 @@ static inline void draft_about(struct draft *d, const struct scope *scope)
 	d->l.diags->subject = scope && scope->item ? &scope->item->bad : NULL;
 }
 
+/* The edges by the node at one end: those of node n are list[begin[n]] up to list[begin[n + 1]], in
+ * the order in which they were added; in the arena. */
+struct draft_ends {
+	uint32_t *begin, *list;
+};
+struct draft_ends draft_edges_by(struct draft *d, bool to);
+
 /* The nodes' positions, producers before consumers, else as in the files; in the arena. NULL if
  * there is a circle, which is reported, or no memory. */
 uint32_t *draft_sort(struct draft *d);

@@ -11,12 +11,18 @@
 
 #include <stddef.h>
 
+/* A symbolizer, and whose edges it has got. */
+struct inserted {
+	uint32_t symbolizer, emitter;
+};
+
 /* What the search for symbolizers knows. */
 struct naming {
 	struct draft *d;
 	const struct registered_component *component;
-	uint32_t block;     /* the file's single symbolizer, or INDEX_NONE */
-	uint32_t *inserted; /* at most one for each node */
+	uint32_t block;            /* the file's single symbolizer, or INDEX_NONE */
+	struct inserted *inserted; /* at most one for each node */
+	struct draft_ends out;     /* the edges as they were */
 	size_t n_inserted;
 };
 
@@ -29,9 +35,9 @@ static const char *receiver_of(const struct andiron_component *c)
 	return "receiver";
 }
 
-/* A node that stands in no file, with default arguments. */
+/* A node that stands in no file, with default arguments; `n` of its component may be there. */
 static uint32_t add_implicit(struct draft *d, const struct registered_component *registered,
-			     struct place place, const struct andiron_value *args)
+			     struct place place, const struct andiron_value *args, size_t n)
 {
 	const struct andiron_component *c = registered->component;
 	struct draft_node node = {.plan = {.id = c->name, .registered = registered, .args = args}};
@@ -42,9 +48,9 @@ static uint32_t add_implicit(struct draft *d, const struct registered_component 
 	node.plan.place = place;
 	node.plan.implicit = true;
 	node.borrowed = args;
-	for (int i = 2; node.plan.id && names_find(&d->l.names, str_of(node.plan.id)) != INDEX_NONE;
-	     i++)
-		node.plan.id = arena_printf(d->l.arena, "%s/%d", c->name, i);
+	for (n = n > 2 ? n : 2;
+	     node.plan.id && names_find(&d->l.names, str_of(node.plan.id)) != INDEX_NONE; n++)
+		node.plan.id = arena_printf(d->l.arena, "%s/%zu", c->name, n);
 	d->l.no_memory |= !node.plan.id;
 	defaults = args || !node.plan.id ? NULL : lang_array(&d->l, struct andiron_value, 1);
 	if (defaults && bind_body(&b, c->options, NULL, &owner, defaults))
@@ -93,25 +99,32 @@ static bool wants_names(const struct draft *d, const struct draft_edge *e, uint3
 	       (draft_flags(d, e->plan.to) & ANDIRON_COMPONENT_WANTS_NAMES);
 }
 
-/* The next edge from `from` that needs names, at or behind position i. */
-static size_t next_edge(const struct draft *d, uint32_t from, size_t i)
+/* The next edge from `from` that needs names, at or behind place i among those that were the
+ * emitter's; NULL: there is none. */
+static struct draft_edge *next_edge(const struct naming *s, uint32_t emitter, uint32_t from,
+				    uint32_t *i)
 {
-	while (i < d->edges.n && !wants_names(d, &d->edges.p[i], from))
-		i++;
-	return i;
+	while (*i < s->out.begin[emitter + 1]) {
+		struct draft_edge *e = &s->d->edges.p[s->out.list[(*i)++]];
+
+		if (wants_names(s->d, e, from))
+			return e;
+	}
+	return NULL;
 }
 
 /* Whether a symbolizer put in before feeds just whom `emitter` feeds with names. Both lists stand
  * in the same kind of order: as written. */
-static bool feeds_same(const struct draft *d, uint32_t symbolizer, uint32_t emitter)
+static bool feeds_same(const struct naming *s, const struct inserted *other, uint32_t emitter)
 {
-	size_t i = next_edge(d, symbolizer, 0), j = next_edge(d, emitter, 0);
+	uint32_t i = s->out.begin[other->emitter], j = s->out.begin[emitter];
+	const struct draft_edge *a, *b;
 
-	while (i < d->edges.n && j < d->edges.n && d->edges.p[i].plan.to == d->edges.p[j].plan.to) {
-		i = next_edge(d, symbolizer, i + 1);
-		j = next_edge(d, emitter, j + 1);
-	}
-	return i == d->edges.n && j == d->edges.n;
+	do {
+		a = next_edge(s, other->emitter, other->symbolizer, &i);
+		b = next_edge(s, emitter, emitter, &j);
+	} while (a && b && a->plan.to == b->plan.to);
+	return !a && !b;
 }
 
 static uint32_t choose(struct naming *s, uint32_t emitter, bool *ret_shared)
@@ -121,21 +134,22 @@ static uint32_t choose(struct naming *s, uint32_t emitter, bool *ret_shared)
 
 	*ret_shared = true;
 	for (size_t i = 0; i < s->n_inserted; i++)
-		if (feeds_same(d, s->inserted[i], emitter))
-			return s->inserted[i];
+		if (feeds_same(s, &s->inserted[i], emitter))
+			return s->inserted[i].symbolizer;
 	*ret_shared = false;
 	if (s->block != INDEX_NONE && !is_connected(d, s->block)) {
 		d->nodes.p[s->block].plan.implicit = true;
 		made = s->block;
 	} else if (s->block != INDEX_NONE) {
 		made = add_implicit(d, s->component, d->nodes.p[s->block].plan.place,
-				    d->nodes.p[s->block].plan.args);
+				    d->nodes.p[s->block].plan.args, s->n_inserted);
 	} else {
-		made = add_implicit(d, s->component, d->nodes.p[emitter].plan.place, NULL);
+		made = add_implicit(d, s->component, d->nodes.p[emitter].plan.place, NULL,
+				    s->n_inserted);
 	}
 	check(s->n_inserted < d->nodes.n);
 	if (made != INDEX_NONE)
-		s->inserted[s->n_inserted++] = made;
+		s->inserted[s->n_inserted++] = (struct inserted){made, emitter};
 	return made;
 }
 
@@ -143,13 +157,12 @@ static uint32_t choose(struct naming *s, uint32_t emitter, bool *ret_shared)
 static void insert_symbolizer(struct naming *s, uint32_t emitter)
 {
 	struct draft *d = s->d;
-	size_t i = next_edge(d, emitter, 0);
-	struct draft_edge feed;
-	uint32_t symbolizer;
+	uint32_t i = s->out.begin[emitter], symbolizer;
+	struct draft_edge *e = next_edge(s, emitter, emitter, &i), feed;
 	bool shared;
 
-	check(i < d->edges.n);
-	feed = d->edges.p[i];
+	check(e);
+	feed = *e;
 	if (!s->component) {
 		lang_error(
 			&d->l, feed.place, draft_searched(d),
@@ -161,11 +174,11 @@ static void insert_symbolizer(struct naming *s, uint32_t emitter)
 	symbolizer = choose(s, emitter, &shared);
 	if (symbolizer == INDEX_NONE)
 		return;
-	for (; i < d->edges.n; i = next_edge(d, emitter, i + 1)) {
+	for (; e; e = next_edge(s, emitter, emitter, &i)) {
 		if (shared)
-			d->edges.p[i].plan.kind = 0;
+			e->plan.kind = 0;
 		else
-			d->edges.p[i].plan.from = symbolizer;
+			e->plan.from = symbolizer;
 	}
 	feed.plan.to = symbolizer;
 	feed.plan.export_name = receiver_of(s->component->component);
@@ -176,28 +189,29 @@ static void insert_symbolizer(struct naming *s, uint32_t emitter)
  * sends. */
 static void add_symbolizers(struct draft *d, const uint32_t *order)
 {
-	size_t n = d->nodes.n, n_edges = d->edges.n;
+	size_t n = d->nodes.n;
 	struct naming s = {
 		.d = d,
 		.block = find_block(d),
-		.inserted = lang_array(&d->l, uint32_t, n),
+		.inserted = lang_array(&d->l, struct inserted, n),
+		.out = draft_edges_by(d, false),
 	};
 	bool *raw = lang_array(&d->l, bool, n);
 
 	s.component = s.block != INDEX_NONE ? d->nodes.p[s.block].plan.registered
 					    : find_component(d);
 	for (size_t i = 0; !d->l.no_memory && i < n; i++) {
-		uint32_t node = order[i];
+		uint32_t node = order[i], begin = s.out.begin[node], at = begin;
 
 		raw[node] |= (draft_flags(d, node) & ANDIRON_COMPONENT_RAW_FRAMES) != 0;
 		raw[node] &= !(draft_flags(d, node) & ANDIRON_COMPONENT_SYMBOLIZER);
-		for (size_t j = 0; raw[node] && j < n_edges; j++)
-			if (d->edges.p[j].plan.kind == PLAN_BATCHES &&
-			    d->edges.p[j].plan.from == node &&
-			    !(draft_flags(d, d->edges.p[j].plan.to) &
-			      ANDIRON_COMPONENT_WANTS_NAMES))
-				raw[d->edges.p[j].plan.to] = true;
-		if (raw[node] && next_edge(d, node, 0) < d->edges.n)
+		for (uint32_t j = begin; raw[node] && j < s.out.begin[node + 1]; j++) {
+			const struct draft_edge *e = &d->edges.p[s.out.list[j]];
+
+			if (e->plan.kind == PLAN_BATCHES && !wants_names(d, e, node))
+				raw[e->plan.to] = true;
+		}
+		if (raw[node] && next_edge(&s, node, node, &at))
 			insert_symbolizer(&s, node);
 	}
 }
@@ -218,7 +232,7 @@ static void add_service(struct draft *d, uint32_t node, const struct registered_
 	edge.place = d->nodes.p[node].plan.place;
 	edge.plan.to = find_node(d, r->component);
 	if (edge.plan.to == INDEX_NONE && (r->component->flags & ANDIRON_COMPONENT_SERVICE))
-		edge.plan.to = add_implicit(d, r, edge.place, NULL);
+		edge.plan.to = add_implicit(d, r, edge.place, NULL, 0);
 	if (edge.plan.to != INDEX_NONE && edge.plan.to != node)
 		draft_connect(d, edge);
 }

@@ -9,14 +9,9 @@
 
 #define MAX_SHOWN 20 /* members of a circle */
 
-/* The edges by the node at one end: those of node n are list[begin[n]] up to list[begin[n + 1]]. */
-struct ends {
-	uint32_t *begin, *list;
-};
-
 struct sort {
 	struct draft *d;
-	struct ends out, in;
+	struct draft_ends out, in;
 	uint32_t *waits; /* for each node, how many edges come in from those that are left */
 	uint32_t *ready; /* a heap, least first: nodes that wait for nobody */
 	uint32_t *order;
@@ -26,10 +21,10 @@ struct sort {
 	bool *taken;
 };
 
-static struct ends edges_by(struct draft *d, bool to)
+struct draft_ends draft_edges_by(struct draft *d, bool to)
 {
 	size_t n = d->nodes.n;
-	struct ends ends = {
+	struct draft_ends ends = {
 		.begin = lang_array(&d->l, uint32_t, n + 2),
 		.list = lang_array(&d->l, uint32_t, d->edges.n + 1),
 	};
@@ -165,8 +160,8 @@ uint32_t *draft_sort(struct draft *d)
 	size_t n = d->nodes.n;
 	struct sort s = {
 		.d = d,
-		.out = edges_by(d, false),
-		.in = edges_by(d, true),
+		.out = draft_edges_by(d, false),
+		.in = draft_edges_by(d, true),
 		.waits = lang_array(&d->l, uint32_t, n),
 		.ready = lang_array(&d->l, uint32_t, n),
 		.order = lang_array(&d->l, uint32_t, n),
