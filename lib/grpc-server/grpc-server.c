@@ -161,28 +161,10 @@ static bool peer_open(struct grpc_server *s, int fd)
 	return true;
 }
 
-/* Where descriptors are short the socket stays readable: it is left alone for a while. */
-static void listen_to(struct grpc_server *s, bool deaf)
+static void grpc_connect(struct server *s, int fd, const union server_address *peer)
 {
-	struct epoll_event event = {.events = deaf ? 0 : EPOLLIN, .data.ptr = NULL};
-
-	s->deaf = deaf;
-	epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->fd, &event);
-}
-
-static void accept_all(struct grpc_server *s)
-{
-	for (int i = 0; i < EVENTS; i++) {
-		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd < 0) {
-			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-				listen_to(s, true);
-			return;
-		}
-		if (s->server.n_connections >= s->server.limits.connections || !peer_open(s, fd))
-			close(fd);
-	}
+	if (!peer_open(grpc_of(s), fd))
+		close(fd);
 }
 
 static bool is_over(int64_t since_ns, unsigned int seconds)
@@ -220,7 +202,7 @@ static bool keep_time(struct peer *p)
 	return true;
 }
 
-/* What has come, and whose socket takes more. */
+/* Who has said something, and whose socket takes more. */
 static void attend(struct grpc_server *s)
 {
 	struct epoll_event events[EVENTS];
@@ -229,9 +211,7 @@ static void attend(struct grpc_server *s)
 	for (int i = 0; i < n; i++) {
 		struct peer *p = events[i].data.ptr;
 
-		if (!p)
-			accept_all(s);
-		else if ((p->n_out == 0 && !receive(p)) || !flush(p))
+		if ((p->n_out == 0 && !receive(p)) || !flush(p))
 			peer_free(p);
 	}
 }
@@ -242,8 +222,6 @@ static int64_t grpc_run(struct server *server)
 	bool late = clock_mono() >= s->tick_ns;
 	struct peer *p, *next;
 
-	if (s->deaf)
-		listen_to(s, false);
 	attend(s);
 	if (late)
 		s->tick_ns = clock_mono() + TICK_MS * NS_PER_MSEC;
@@ -253,7 +231,7 @@ static int64_t grpc_run(struct server *server)
 		    (p->n_out == 0 && nghttp2_session_want_write(p->session) && !flush(p)))
 			peer_free(p);
 	}
-	return s->peers || s->deaf ? TICK_MS : -1;
+	return s->peers ? TICK_MS : -1;
 }
 
 static void grpc_free(struct server *server)
@@ -265,18 +243,12 @@ static void grpc_free(struct server *server)
 	check(server->n_connections == 0 && server->bodies == 0);
 	nghttp2_session_callbacks_del(s->callbacks);
 	close(s->epoll);
-	close(s->fd);
 	free(s);
 }
 
 static int grpc_fd(const struct server *s)
 {
 	return grpc_of(s)->epoll;
-}
-
-static uint16_t grpc_port(const struct server *s)
-{
-	return grpc_of(s)->port;
 }
 
 static struct str grpc_query(const struct server_request *r, const char *name)
@@ -293,40 +265,16 @@ static const struct server_protocol grpc_protocol = {
 	.free = grpc_free,
 	.fd = grpc_fd,
 	.run = grpc_run,
-	.port = grpc_port,
+	.connect = grpc_connect,
 	.query = grpc_query,
 	.header = call_header,
 	.socket = grpc_socket,
 	.answer = call_answer,
 };
 
-static int listen_at(union server_address *at, bool dual, uint16_t *ret_port)
-{
-	bool v6 = at->any.sa_family == AF_INET6;
-	socklen_t n = v6 ? sizeof(at->v6) : sizeof(at->v4);
-	int fd = socket(at->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int one = 1, alone = !dual, code;
-
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (v6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &alone, sizeof(alone));
-	if (bind(fd, &at->any, n) == 0 && listen(fd, SOMAXCONN) == 0 &&
-	    getsockname(fd, &at->any, &n) == 0) {
-		*ret_port = ntohs(at->v4.sin_port);
-		return fd;
-	}
-	code = -errno;
-	close(fd);
-	return code;
-}
-
-int grpc_server_open(const struct server_options *options, union server_address *address, bool dual,
-		     struct server **ret)
+int grpc_server_open(const struct server_options *options, struct server **ret)
 {
 	struct grpc_server *s = calloc(1, sizeof(*s));
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 	int rc;
 
 	check(!options->cert);
@@ -336,21 +284,14 @@ int grpc_server_open(const struct server_options *options, union server_address 
 	rc = call_callbacks(&s->callbacks);
 	if (rc)
 		goto free_server;
-	s->fd = rc = listen_at(address, dual, &s->port);
-	if (rc < 0)
-		goto free_callbacks;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->fd, &event) != 0) {
+	if (s->epoll < 0) {
 		rc = -errno;
-		goto close_all;
+		goto free_callbacks;
 	}
 	*ret = &s->server;
 	return 0;
 
-close_all:
-	if (s->epoll >= 0)
-		close(s->epoll);
-	close(s->fd);
 free_callbacks:
 	nghttp2_session_callbacks_del(s->callbacks);
 free_server:

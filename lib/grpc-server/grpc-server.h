@@ -14,5 +14,4 @@
 unsigned int grpc_server_code(unsigned int status);
 
 /* server_options.open; they have no certificate. */
-int grpc_server_open(const struct server_options *options, union server_address *address, bool dual,
-		     struct server **ret);
+int grpc_server_open(const struct server_options *options, struct server **ret);

@@ -40,9 +40,7 @@ struct call {
 
 struct grpc_server {
 	struct server server;
-	int fd, epoll;
-	uint16_t port;
-	bool deaf;       /* descriptors were short */
+	int epoll; /* of the connections */
 	int64_t tick_ns; /* when deadlines are looked at next */
 	struct peer *peers;
 	nghttp2_session_callbacks *callbacks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/1.1: libmicrohttpd in its epoll mode, its descriptor handed to an owner's loop.
+/* HTTP/1.1: libmicrohttpd in its epoll mode, which is given each connection.
  *
  * libmicrohttpd knows one timeout, without progress. So each connection has a deadline of ours; at
  * its end the socket is shut down, and libmicrohttpd sees a client that has gone. It takes an
@@ -317,9 +317,11 @@ static int http1_fd(const struct server *s)
 	return MHD_get_daemon_info(http1_of(s)->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
-static uint16_t http1_port(const struct server *s)
+static void http1_connect(struct server *s, int fd, const union server_address *peer)
 {
-	return MHD_get_daemon_info(http1_of(s)->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+	socklen_t n = peer->any.sa_family == AF_INET6 ? sizeof(peer->v6) : sizeof(peer->v4);
+
+	MHD_add_connection(http1_of(s)->daemon, fd, &peer->any, n);
 }
 
 static int64_t http1_run(struct server *server)
@@ -340,21 +342,21 @@ static int64_t http1_run(struct server *server)
 }
 
 static const struct server_protocol http1_protocol = {
+	.queues = true,
 	.free = http1_free,
 	.fd = http1_fd,
 	.run = http1_run,
-	.port = http1_port,
+	.connect = http1_connect,
 	.query = http1_query,
 	.header = http1_header,
 	.socket = http1_socket,
 	.answer = http1_answer,
 };
 
-int http1_open(const struct server_options *o, union server_address *address, bool dual,
-	       struct server **ret)
+int http1_open(const struct server_options *o, struct server **ret)
 {
 	struct http1 *s = calloc(1, sizeof(*s));
-	unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
+	unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
 	struct MHD_OptionItem tls[] = {
 		{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->cert},
 		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key},
@@ -368,13 +370,8 @@ int http1_open(const struct server_options *o, union server_address *address, bo
 		flags |= MHD_USE_TLS;
 	else
 		tls[0] = tls[2];
-	if (address->any.sa_family == AF_INET6)
-		flags |= MHD_USE_IPv6;
-	if (dual)
-		flags |= MHD_USE_DUAL_STACK;
 	errno = 0;
-	s->daemon = MHD_start_daemon(flags, o->port, NULL, NULL, answer, s, MHD_OPTION_SOCK_ADDR,
-				     &address->any, MHD_OPTION_CONNECTION_LIMIT,
+	s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, answer, s, MHD_OPTION_CONNECTION_LIMIT,
 				     o->limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 				     o->limits.memory, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
 				     s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,

@@ -73,8 +73,14 @@ static void leave(struct listener *l)
 	if (l->watch)
 		l->context.host->watch_remove(l->context.instance, l->watch);
 	l->watch = 0;
+	l->refused = listener_refused(l);
 	l->server = NULL;
 	server_free(server);
+}
+
+uint64_t listener_refused(const struct listener *l)
+{
+	return l->refused + (l->server ? server_refused(l->server) : 0);
 }
 
 void listener_stop(struct listener *l)
@@ -83,81 +89,163 @@ void listener_stop(struct listener *l)
 	leave(l);
 }
 
-/* Listens at another place, beside the old one until it does. */
-static int move(struct listener *l, const struct server_options *options, struct error *err)
+static bool is_due(const struct listener_change *c)
 {
+	const struct listener *l = c->listener;
+	bool listens = l->server && server_port(l->server);
+
+	return !options_equal(c->options, &l->options) ||
+	       (l->live && l->options.address && !listens);
+}
+
+/* Whether there is to be a new server. */
+static bool is_wanted(const struct listener_change *c)
+{
+	return c->due && c->listener->live && c->copy.address;
+}
+
+/* Whether a socket is still an old server's that is to go. */
+static bool is_free(const struct listener_change *c)
+{
+	return c->due && !c->given && c->listener->server && server_port(c->listener->server);
+}
+
+/* Port 0 is the same one where it stays the same listener's. */
+static bool same_place(const struct listener_change *c, const struct listener_change *old)
+{
+	const struct server_options *was = &old->listener->options;
+
+	return str_eq(str_of(c->copy.address), str_of(was->address)) &&
+	       (c->copy.port ? c->copy.port == server_port(old->listener->server)
+			     : c == old && !was->port);
+}
+
+/* Makes the new server; where somebody listens at its place who is to go, it takes over the
+ * socket. */
+static int make(struct listener_change *c, struct listener_change *changes, size_t n,
+		struct error *err)
+{
+	int rc = server_new(&c->copy, &c->listener->events, &c->server, err);
+
+	for (size_t i = 0; i < n && !rc; i++)
+		if (is_free(&changes[i]) && same_place(c, &changes[i])) {
+			rc = server_share(c->server, changes[i].listener->server);
+			changes[i].given = rc == 0;
+			break;
+		}
+	return rc;
+}
+
+/* Opens the socket of a server that took over none. Whoever is to go makes way where he must. */
+static int open_socket(struct listener_change *c, struct listener_change *changes, size_t n,
+		       struct error *err)
+{
+	int rc = server_listen(c->server, &c->copy, err);
+
+	for (size_t i = 0; i < n && rc == -EADDRINUSE; i++) {
+		struct server *old = changes[i].listener->server;
+
+		if (!is_free(&changes[i]) || server_port(old) != c->copy.port)
+			continue;
+		server_unlisten(old);
+		changes[i].aside = true;
+		*err = ERROR_NULL;
+		rc = server_listen(c->server, &c->copy, err);
+	}
+	return rc;
+}
+
+static int prepare(struct listener_change *changes, size_t n, struct error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		changes[i].due = is_due(&changes[i]);
+		if (changes[i].due)
+			rc = server_options_copy(&changes[i].copy, changes[i].options);
+	}
+	for (size_t i = 0; i < n && !rc; i++)
+		if (is_wanted(&changes[i]))
+			rc = make(&changes[i], changes, n, err);
+	for (size_t i = 0; i < n && !rc; i++)
+		if (is_wanted(&changes[i]) && !server_port(changes[i].server))
+			rc = open_socket(&changes[i], changes, n, err);
+	for (size_t i = 0; i < n && !rc; i++) {
+		const struct abi_context *c = &changes[i].listener->context;
+
+		if (is_wanted(&changes[i]))
+			rc = c->host->watch_add(c->instance, server_fd(changes[i].server),
+						ANDIRON_WATCH_IN, on_ready, changes[i].listener,
+						&changes[i].watch);
+	}
+	return rc;
+}
+
+static void give_up(struct listener_change *changes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct abi_context *c = &changes[i].listener->context;
+
+		if (changes[i].watch)
+			c->host->watch_remove(c->instance, changes[i].watch);
+		server_free(changes[i].server);
+		server_options_fini(&changes[i].copy);
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct error lost = ERROR_NULL;
+
+		if (changes[i].aside && server_relisten(changes[i].listener->server, &lost))
+			abi_health(&changes[i].listener->context, ANDIRON_HEALTH_UNHEALTHY, "%s",
+				   lost.text);
+	}
+}
+
+static void enter(struct listener_change *change)
+{
+	struct listener *l = change->listener;
 	const struct abi_context *c = &l->context;
 	const char *address;
-	struct server *server;
-	uint64_t watch;
-	int rc;
 
-	if (!options->address) {
-		leave(l);
-		return 0;
-	}
-	address = options->address[0] ? options->address : "all addresses";
-	rc = server_new(options, &l->events, &server, err);
-	if (rc)
-		return rc;
-	rc = c->host->watch_add(c->instance, server_fd(server), ANDIRON_WATCH_IN, on_ready, l,
-				&watch);
-	if (rc) {
-		server_free(server);
-		return rc;
-	}
 	leave(l);
-	l->server = server;
-	l->watch = watch;
-	abi_log(c, ANDIRON_LOG_INFO, "listening at %s port %u", address, server_port(server));
+	server_options_fini(&l->options);
+	l->options = change->copy;
+	l->server = change->server;
+	l->watch = change->watch;
+	if (!l->server)
+		return;
+	address = l->options.address[0] ? l->options.address : "all addresses";
+	abi_log(c, ANDIRON_LOG_INFO, "listening at %s port %u", address, server_port(l->server));
 	abi_health(c, ANDIRON_HEALTH_HEALTHY, "listening at %s port %u", address,
-		   server_port(server));
+		   server_port(l->server));
+}
+
+int listeners_update(struct listener_change *changes, size_t n, struct error *err)
+{
+	int rc = prepare(changes, n, err);
+
+	if (rc) {
+		give_up(changes, n);
+		return rc;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (changes[i].due)
+			enter(&changes[i]);
 	return 0;
-}
-
-int listener_start(struct listener *l, struct error *err)
-{
-	int rc = move(l, &l->options, err);
-
-	l->live = rc == 0;
-	return rc;
-}
-
-/* Where the old place is in the way of the new one: it goes first, and comes back if need be. */
-static int exchange(struct listener *l, const struct server_options *options, struct error *err)
-{
-	struct error lost = ERROR_NULL;
-	int rc;
-
-	leave(l);
-	rc = move(l, options, err);
-	if (rc && move(l, &l->options, &lost))
-		abi_health(&l->context, ANDIRON_HEALTH_UNHEALTHY, "%s",
-			   lost.code ? lost.text : "memory is short");
-	return rc;
 }
 
 int listener_update(struct listener *l, const struct server_options *options, struct error *err)
 {
-	struct server_options copy;
+	struct listener_change change = {.listener = l, .options = options};
+
+	return listeners_update(&change, 1, err);
+}
+
+int listener_start(struct listener *l, struct error *err)
+{
 	int rc;
 
-	if (options_equal(options, &l->options) && (l->server || !l->live))
-		return 0;
-	rc = server_options_copy(&copy, options);
-	if (rc)
-		return rc;
-	if (l->live)
-		rc = move(l, &copy, err);
-	if (rc && l->server && options->port == server_port(l->server)) {
-		*err = ERROR_NULL;
-		rc = exchange(l, &copy, err);
-	}
-	if (rc) {
-		server_options_fini(&copy);
-		return rc;
-	}
-	server_options_fini(&l->options);
-	l->options = copy;
-	return 0;
+	l->live = true;
+	rc = listener_update(l, &l->options, err);
+	l->live = rc == 0;
+	return rc;
 }

@@ -11,9 +11,9 @@ struct listener {
 	struct server_events events;
 	struct server_options options; /* copies of its own */
 	bool live;                     /* started, and not stopped */
-	/* NULL: not live, or an update could not have back what it gave up. */
-	struct server *server;
+	struct server *server;         /* NULL: not live, or without an address */
 	uint64_t watch, timer;
+	uint64_t refused; /* connections, by servers that are gone */
 };
 
 /* Keeps a copy of the options. 0 or -ENOMEM. */
@@ -25,12 +25,29 @@ void listener_fini(struct listener *l);
 /* Listens. 0 or a negative errno and a text. */
 int listener_start(struct listener *l, struct error *err);
 /* Listens by other options from now on; who is connected by the old ones is cut off. All or
- * nothing, and equal options change nothing. Nobody is without an answer in between, unless the new
- * place is the same port of an address that overlaps the old one. 0, or a negative errno and a
- * text. */
+ * nothing: where it fails, nobody who is connected has noticed. Equal options change nothing. An
+ * address and port that stay are listened at all the time. 0, or a negative errno and a text. */
 int listener_update(struct listener *l, const struct server_options *options, struct error *err);
+
+struct listener_change {
+	struct listener *listener;
+	const struct server_options *options;
+	/* Used by listeners_update. */
+	struct server_options copy;
+	struct server *server;
+	uint64_t watch;
+	bool due;
+	bool given; /* the old socket is a new server's */
+	bool aside; /* it was closed, to make way */
+};
+
+/* The same of several listeners at once, which may take over each other's places. */
+int listeners_update(struct listener_change *changes, size_t n, struct error *err);
 /* Idempotent. */
 void listener_stop(struct listener *l);
+
+/* server_refused, since the beginning. */
+uint64_t listener_refused(const struct listener *l);
 
 /* A request was answered from outside of the server's calls. */
 void listener_turn(struct listener *l);

@@ -15,16 +15,18 @@ union server_address {
 };
 
 /* server_open_fn of HTTP/1.1. */
-int http1_open(const struct server_options *options, union server_address *address, bool dual,
-	       struct server **ret);
-
-bool server_address_parse(const char *text, union server_address *ret);
+int http1_open(const struct server_options *options, struct server **ret);
 
 struct server_protocol {
+	/* Connections beyond the limit wait in the socket's queue, since others come and go. Where
+	 * they are there to stay, whoever comes is better told at once. */
+	bool queues;
 	void (*free)(struct server *s);
+	/* Of the connections. */
 	int (*fd)(const struct server *s);
 	int64_t (*run)(struct server *s);
-	uint16_t (*port)(const struct server *s);
+	/* A new connection, which does not block. It is closed where it cannot be taken. */
+	void (*connect)(struct server *s, int fd, const union server_address *peer);
 	struct str (*query)(const struct server_request *r, const char *name);
 	struct str (*header)(const struct server_request *r, const char *name);
 	int (*socket)(const struct server_request *r);
@@ -38,7 +40,26 @@ struct server {
 	struct server_events events;
 	unsigned int n_connections;
 	size_t bodies;
+	/* Who connects (socket.c). */
+	int socket, epoll; /* -1: none. In the epoll are the socket and the protocol's descriptor */
+	union server_address at;
+	uint16_t port;
+	bool dual;    /* IPv6 and IPv4 */
+	bool heeded;  /* the epoll says when somebody connects */
+	bool starved; /* descriptors were short */
+	uint64_t refused;
 };
+
+bool server_address_parse(const char *text, union server_address *ret);
+bool server_address_is_loopback(const union server_address *a);
+
+/* The epoll, once the protocol has its descriptor. 0 or a negative errno. */
+int server_socket_init(struct server *s);
+void server_socket_fini(struct server *s);
+/* Takes who waits to be connected. */
+void server_accept(struct server *s);
+/* After a turn: whether who connects is heeded now. */
+void server_heed(struct server *s);
 
 struct server_request {
 	struct server *server;

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,39 +12,7 @@
 #define CONTENT_TOO_LARGE 413
 #define TOO_MANY_REQUESTS 429
 #define GATEWAY_TIMEOUT   504
-
-bool server_address_parse(const char *text, union server_address *ret)
-{
-	*ret = (union server_address){0};
-	if (inet_pton(AF_INET, text, &ret->v4.sin_addr) == 1) {
-		ret->v4.sin_family = AF_INET;
-		return true;
-	}
-	if (inet_pton(AF_INET6, text, &ret->v6.sin6_addr) != 1)
-		return false;
-	ret->v6.sin6_family = AF_INET6;
-	return true;
-}
-
-/* On a socket for both, 127.0.0.1 is ::ffff:127.0.0.1. */
-static bool is_loopback(const union server_address *a)
-{
-	const struct in6_addr *v6 = &a->v6.sin6_addr;
-
-	if (a->any.sa_family == AF_INET)
-		return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
-}
-
-bool server_address_ok(const char *address, bool *ret_loopback)
-{
-	union server_address a;
-
-	if (!server_address_parse(address, &a))
-		return false;
-	*ret_loopback = is_loopback(&a);
-	return true;
-}
+#define STARVED_MS        1000
 
 void server_options_fini(struct server_options *o)
 {
@@ -71,50 +38,48 @@ int server_new(const struct server_options *options, const struct server_events 
 	       struct server **ret, struct error *err)
 {
 	const server_open_fn open = options->open ? options->open : http1_open;
-	const char *address = options->address[0] ? options->address : "::";
-	bool any = !options->address[0];
-	union server_address at;
-	int rc;
+	struct server *s;
+	int rc = open(options, &s);
 
-	if (!server_address_parse(address, &at))
-		return error_set(err, -EINVAL, "%s is no IP address", address);
-	at.v4.sin_port = htons(options->port); /* in the same place for both */
-	rc = open(options, &at, any, ret);
-	if (rc && rc != -ENOMEM && any && server_address_parse("0.0.0.0", &at)) {
-		at.v4.sin_port = htons(options->port);
-		rc = open(options, &at, false, ret); /* a machine without IPv6 */
-	}
-	if (rc == -ENOMEM)
-		return rc;
+	if (rc && rc != -ENOMEM)
+		return error_errno(err, rc, "cannot serve%s",
+				   options->cert ? " by this certificate and key; name others"
+						 : "");
 	if (rc)
-		return error_errno(err, rc, "cannot listen at %s port %u; name another %s",
-				   any ? "any address" : address, options->port,
-				   options->cert ? "listen_port, or another certificate and key"
-						 : "listen_port");
-	(*ret)->limits = options->limits;
-	(*ret)->events = *events;
+		return rc;
+	s->limits = options->limits;
+	s->events = *events;
+	s->socket = -1;
+	rc = server_socket_init(s);
+	if (rc) {
+		s->protocol->free(s);
+		return error_errno(err, rc, "cannot serve");
+	}
+	*ret = s;
 	return 0;
 }
 
 void server_free(struct server *s)
 {
-	if (s)
-		s->protocol->free(s);
+	if (!s)
+		return;
+	server_socket_fini(s);
+	s->protocol->free(s);
 }
 
 int server_fd(const struct server *s)
 {
-	return s->protocol->fd(s);
+	return s->epoll;
 }
 
 int64_t server_run(struct server *s)
 {
-	return s->protocol->run(s);
-}
+	int64_t ms;
 
-uint16_t server_port(const struct server *s)
-{
-	return s->protocol->port(s);
+	server_accept(s);
+	ms = s->protocol->run(s);
+	server_heed(s);
+	return s->starved && (ms < 0 || ms > STARVED_MS) ? STARVED_MS : ms;
 }
 
 unsigned int server_connections(const struct server *s)
@@ -256,7 +221,8 @@ bool server_request_is_local(const struct server_request *r)
 	union server_address a = {0};
 	socklen_t n = sizeof(a);
 
-	return getsockname(r->server->protocol->socket(r), &a.any, &n) == 0 && is_loopback(&a);
+	return getsockname(r->server->protocol->socket(r), &a.any, &n) == 0 &&
+	       server_address_is_loopback(&a);
 }
 
 struct str server_request_body(const struct server_request *r)

@@ -38,12 +38,9 @@ struct server_events {
 	void (*over)(void *context, struct server_request *r);
 };
 
-/* Opens a protocol's socket, at an address and port, which is of both IPv4 and IPv6 if `dual`. 0
- * or a negative errno. */
-union server_address;
+/* Makes a server of a protocol, without a socket to listen at. 0 or a negative errno. */
 struct server_options;
-typedef int (*server_open_fn)(const struct server_options *options, union server_address *address,
-			      bool dual, struct server **ret);
+typedef int (*server_open_fn)(const struct server_options *options, struct server **ret);
 
 struct server_options {
 	server_open_fn open; /* NULL: HTTP/1.1 */
@@ -58,9 +55,19 @@ struct server_options {
 int server_options_copy(struct server_options *ret, const struct server_options *from);
 void server_options_fini(struct server_options *o);
 
-/* Listens. Nothing of the options is needed afterwards. 0 or a negative errno and a text. */
+/* Makes one that listens nowhere yet. Nothing of the options is needed afterwards. 0 or a negative
+ * errno and a text. */
 int server_new(const struct server_options *options, const struct server_events *events,
 	       struct server **ret, struct error *err);
+/* Listens at the options' address and port; it does not yet. 0 or a negative errno and a text. */
+int server_listen(struct server *s, const struct server_options *options, struct error *err);
+/* Listens at the socket of another one, which does so too until it is freed. 0 or a negative
+ * errno. */
+int server_share(struct server *s, const struct server *other);
+/* Listens no more. Who is connected stays, and so does who waits to be, up to the limit. */
+void server_unlisten(struct server *s);
+/* Listens again where it did before that. 0 or a negative errno and a text. */
+int server_relisten(struct server *s, struct error *err);
 /* Cuts everybody off. `over` is called for each request. */
 void server_free(struct server *s);
 
@@ -69,8 +76,13 @@ int server_fd(const struct server *s);
 /* Does it. In so many ms it wants to be run again whatever the descriptor says; -1: it does not.
  * It wants to be run after a server_answer from outside, too. */
 int64_t server_run(struct server *s);
+/* 0: it does not listen. */
 uint16_t server_port(const struct server *s);
 unsigned int server_connections(const struct server *s);
+/* Connections beyond the limit: those of HTTP/1.1 wait until there are fewer, and this says how
+ * many do; those of gRPC are closed at once, and this says how many have been. */
+unsigned int server_waiting(const struct server *s);
+uint64_t server_refused(const struct server *s);
 /* Bytes of all bodies that are held. */
 size_t server_bodies(const struct server *s);
 
@@ -106,5 +118,5 @@ void server_answer(struct server_request *r, const struct server_answer *answer)
 /* A sentence as plain text. */
 void server_answer_text(struct server_request *r, unsigned int status, const char *text);
 
-/* Whether an address is one that server_new can take, and whether it is this machine's alone. */
+/* Whether an address is one that server_listen can take, and whether it is this machine's alone. */
 bool server_address_ok(const char *address, bool *ret_loopback);

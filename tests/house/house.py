@@ -47,8 +47,8 @@ FOREIGN = {
     ("lib/http-server/http1.c", "answer"),
     ("lib/grpc-server/call.c", "read_answer"),
     ("lib/grpc-server/call.c", "on_header"),
-    ("lib/grpc-server/tests/test-grpc-server.c", "read_data"),
-    ("lib/grpc-server/tests/test-grpc-server.c", "on_header"),
+    ("lib/grpc-server/tests/test-grpc-pair.c", "read_data"),
+    ("lib/grpc-server/tests/test-grpc-pair.c", "on_header"),
 }
 
 FILE_LINES, FUNCTION_LINES, COMPLEXITY = 600, 80, 15

@@ -35,6 +35,7 @@ static int begin(void)
 	struct error err = ERROR_NULL;
 
 	expect_eq(server_new(&options, &events, &server, &err), 0);
+	expect_eq(server_listen(server, &options, &err), 0);
 	a.sin_port = htons(server_port(server));
 	expect(fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0);
 	server_run(server);
