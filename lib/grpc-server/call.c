@@ -51,7 +51,6 @@ void call_free(struct call *c)
 	if (!p->calls)
 		p->since_ns = clock_mono();
 	buf_free(&c->answer);
-	free(c->path);
 	free(c);
 }
 
@@ -169,10 +168,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	if (str_is(key, ":method")) {
 		snprintf(c->method, sizeof(c->method), "%.*s", STR_FMT(text));
 	} else if (str_is(key, ":path")) {
-		free(c->path);
-		c->path = str_dup(text);
-		if (!c->path)
-			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+		snprintf(c->path, sizeof(c->path), "%.*s",
+			 text.n < sizeof(c->path) ? (int)text.n : 0, text.p);
 	} else if (str_is(key, "content-type")) {
 		c->is_grpc = str_starts(text, STR("application/grpc")) &&
 			     !str_starts(text, STR("application/grpc-web"));

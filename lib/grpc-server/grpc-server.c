@@ -234,12 +234,31 @@ static int64_t grpc_run(struct server *server)
 	return s->peers ? TICK_MS : -1;
 }
 
+/* As far as the socket takes it at once: calls are answered, and whoever is there is told to go.
+ * What has come meanwhile is read: a socket that is closed over it takes back what was sent. */
+static void dismiss(struct peer *p)
+{
+	uint8_t rest[READ_BYTES];
+
+	for (struct call *c = p->calls; c; c = c->next)
+		server_answer_text(&c->request, 503, "stopping");
+	nghttp2_submit_goaway(p->session, NGHTTP2_FLAG_NONE,
+			      nghttp2_session_get_last_proc_stream_id(p->session),
+			      NGHTTP2_NO_ERROR, NULL, 0);
+	flush(p);
+	shutdown(p->fd, SHUT_WR);
+	for (int i = 0; i < READ_TURNS && recv(p->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++)
+		;
+}
+
 static void grpc_free(struct server *server)
 {
 	struct grpc_server *s = grpc_of(server);
 
-	while (s->peers)
+	while (s->peers) {
+		dismiss(s->peers);
 		peer_free(s->peers);
+	}
 	check(server->n_connections == 0 && server->bodies == 0);
 	nghttp2_session_callbacks_del(s->callbacks);
 	close(s->epoll);

@@ -8,6 +8,8 @@
 
 #include <nghttp2/nghttp2.h>
 
+#define PATH_BYTES 256 /* a longer one is no method's, and is kept as an empty one */
+
 struct peer {
 	struct peer *next, **link;
 	struct grpc_server *server;
@@ -29,7 +31,7 @@ struct call {
 	int32_t stream;
 	bool is_grpc, foreign_encoding;
 	size_t head; /* bytes of it */
-	char *path, method[8];
+	char path[PATH_BYTES], method[8];
 	char frame[GRPC_FRAME_BYTES];
 	size_t n_frame;
 	bool whole;

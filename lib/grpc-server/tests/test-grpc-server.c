@@ -125,6 +125,20 @@ TEST(a_large_head_is_refused)
 	test_end();
 }
 
+/* A path is kept as far as a method's may go: a longer one is none. */
+TEST(a_long_path_is_no_method)
+{
+	static char path[3000] = TEST_METHOD;
+
+	memset(path + strlen(TEST_METHOD), 'a', sizeof(path) - 1 - strlen(TEST_METHOD));
+	test_begin();
+	expect_refused(path, "application/grpc", "identity", TEST_WHOLE, "12", "no such method");
+	path[255] = '\0';
+	expect_refused(path, "application/grpc", "identity", TEST_WHOLE, "12", "no such method");
+	expect_eq(test_owner.longest, 255);
+	test_end();
+}
+
 /* Who speaks HTTP/1.1 is told, and all that is nothing is hung up on. */
 TEST(others_are_told)
 {
@@ -227,6 +241,50 @@ TEST(what_is_under_way_is_over_at_the_end)
 	test_end();
 	expect_eq(test_owner.over, 2);
 	test_client_fini(&c);
+}
+
+/* Takes what has come until the server hangs up. */
+static void hear_out(struct test_client *c)
+{
+	while (!c->hung_up)
+		test_turn(c);
+}
+
+/* At the end calls are answered that they may be made again, whole or not, and whoever is connected
+ * is told to go. */
+TEST(an_end_is_told)
+{
+	struct test_asked whole = {0}, half = {.endless = true}, done = {0};
+	struct test_client c, idle, mute;
+
+	test_begin();
+	test_client_init(&c);
+	test_client_init(&idle);
+	test_client_init(&mute);
+	test_ask(&idle, &done, TEST_WHOLE);
+	test_until(&idle, &done.closed);
+	test_owner.later = true;
+	test_ask(&c, &whole, TEST_WHOLE);
+	test_ask(&c, &half, STR("\0\0\0\0\5ab"));
+	while (test_owner.n_waiting < 1 || server_bodies(test_owner.server) < 5) {
+		test_turn(&c);
+		server_run(test_owner.server);
+	}
+	test_ask(&c, &done, TEST_WHOLE); /* which it does not come to read */
+	test_turn(&c);
+	test_end();
+	hear_out(&c);
+	expect(c.told_to_go && whole.closed && half.closed);
+	expect_str(str_of(whole.code), "14");
+	expect_str(str_of(half.code), "14");
+	expect_str(str_of(half.message), "stopping");
+	hear_out(&idle);
+	expect(idle.told_to_go);
+	hear_out(&mute);
+	expect(!mute.told_to_go);
+	test_client_fini(&c);
+	test_client_fini(&idle);
+	test_client_fini(&mute);
 }
 
 static uint32_t random_state = 1;
