@@ -41,7 +41,7 @@ struct otlp_reading {
 struct otlp_shape {
 	struct str type, unit, period_type, period_unit;
 	int64_t period, time_ns, duration_ns;
-	bool counted; /* samples of CPU time */
+	bool counted; /* samples of time, each of which is a period */
 };
 
 int otlp_bad(struct otlp_reading *r, const char *what);

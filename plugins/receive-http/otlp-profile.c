@@ -29,6 +29,15 @@ int otlp_field(struct otlp_reading *r, struct str *in, struct wire_field *ret)
 	return otlp_bad(r, "a message is cut off, or no protobuf");
 }
 
+/* Whether so many bytes may still be read. Where they may not, the next entry says so, too. */
+static bool spend(struct otlp_reading *r, size_t n)
+{
+	bool can = n < r->work_left;
+
+	r->work_left = can ? r->work_left - n - 1 : 0;
+	return can;
+}
+
 int otlp_entry(struct otlp_reading *r, uint32_t table, uint64_t at, struct str *ret)
 {
 	if (at >= r->tables[table].n)
@@ -36,11 +45,10 @@ int otlp_entry(struct otlp_reading *r, uint32_t table, uint64_t at, struct str *
 				 "entry %" PRIu64 " of the dictionary's table %u is not there", at,
 				 table);
 	*ret = r->tables[table].p[at];
-	if (ret->n >= r->work_left)
+	if (!spend(r, ret->n))
 		return error_set(r->err, -E2BIG,
 				 "the profiles refer to more than %u MiB of the dictionary",
 				 OTLP_MAX_WORK >> 20);
-	r->work_left -= ret->n + 1;
 	return 0;
 }
 
@@ -75,10 +83,7 @@ struct str otlp_text(struct otlp_reading *r, uint64_t at)
 {
 	struct str text = at < r->tables[OTLP_STRING].n ? r->tables[OTLP_STRING].p[at] : STR_NULL;
 
-	if (text.n >= r->work_left)
-		return STR_NULL;
-	r->work_left -= text.n + 1;
-	return text;
+	return spend(r, text.n) ? text : STR_NULL;
 }
 
 /* The text of an AnyValue, if it is one. */
@@ -102,10 +107,11 @@ static struct str attribute_text(struct otlp_reading *r, uint64_t at, const char
 	struct str in, name = STR_NULL, text = STR_NULL;
 	struct wire_field f;
 
-	if (at >= r->tables[OTLP_ATTRIBUTE].n || r->work_left <= r->tables[OTLP_ATTRIBUTE].p[at].n)
+	if (at >= r->tables[OTLP_ATTRIBUTE].n)
 		return STR_NULL;
 	in = r->tables[OTLP_ATTRIBUTE].p[at];
-	r->work_left -= in.n + 1;
+	if (!spend(r, in.n))
+		return STR_NULL;
 	while (in.n && wire_next(&in, &f)) {
 		if (f.type == WIRE_VARINT && f.number == 1)
 			name = otlp_text(r, f.value);

@@ -29,11 +29,8 @@ static int add_label(struct otlp_reading *r, size_t start, struct str name, stru
 /* As a label is called: k8s.pod.name as k8s_pod_name. */
 static struct str label_name(struct otlp_reading *r, struct str key)
 {
-	char *name;
+	char *name = arena_alloc(&r->out->arena, key.n + 2);
 
-	if (str_is(key, "service.name"))
-		return STR("service_name");
-	name = arena_alloc(&r->out->arena, key.n + 2);
 	if (!name)
 		return STR_NULL;
 	name[0] = '_'; /* for one that begins with a digit */
@@ -68,6 +65,7 @@ static int any_text(struct otlp_reading *r, struct str in, struct str *ret)
 	return text ? 0 : -ENOMEM;
 }
 
+/* The value is an AnyValue. */
 static int key_and_value(struct otlp_reading *r, struct str in, struct str *ret_key,
 			 struct str *ret_value)
 {
@@ -82,63 +80,106 @@ static int key_and_value(struct otlp_reading *r, struct str in, struct str *ret_
 		else if (f.type == WIRE_VARINT && f.number == 3)
 			*ret_key = otlp_text(r, f.value);
 		else if (f.type == WIRE_BYTES && f.number == 2)
-			rc = any_text(r, f.bytes, ret_value);
+			*ret_value = f.bytes;
 	}
 	return rc;
 }
 
-static bool is_label(struct str key, struct str value)
-{
-	return key.n && key.n <= MAX_NAME && value.n && value.n <= MAX_VALUE && str_utf8(value);
-}
+/* What a resource says of its service, wherever among its attributes. */
+struct service {
+	struct str name, label; /* service.name, and service_name where somebody has made it so */
+	struct str executable;
+};
 
-/* What cannot be a label, or is one too many, is left out. */
-static int attribute(struct otlp_reading *r, size_t start, struct str in,
-		     struct str *ret_executable, bool *ret_named)
+/* An attribute that is a label, unless it cannot be one or is one too many. */
+static int plain_attribute(struct otlp_reading *r, size_t start, struct str key, struct str value,
+			   struct service *service)
 {
 	bool full = r->out->labels.n - start >= MAX_ATTRIBUTES;
-	struct str key, value;
-	int rc = full ? 0 : key_and_value(r, in, &key, &value);
 
-	if (rc || full || !is_label(key, value))
-		return rc;
-	if (str_is(key, "process.executable.name"))
-		*ret_executable = value;
+	if (full || value.n > MAX_VALUE)
+		return 0;
 	key = label_name(r, key);
 	if (!key.p)
 		return -ENOMEM;
-	*ret_named |= str_is(key, "service_name");
-	return add_label(r, start, key, value);
+	if (!str_is(key, "service_name"))
+		return add_label(r, start, key, value);
+	service->label = value;
+	return 0;
 }
 
-/* The labels of a resource; the name of its service is one of them in any case. */
+static int attribute(struct otlp_reading *r, size_t start, struct str in, struct service *service)
+{
+	bool full = r->out->labels.n - start >= MAX_ATTRIBUTES, names, runs;
+	struct str key, value;
+	int rc = key_and_value(r, in, &key, &value);
+
+	/* The first one counts. */
+	names = str_is(key, "service.name") && !service->name.n;
+	runs = str_is(key, "process.executable.name") && !service->executable.n;
+	if (rc || !key.n || key.n > MAX_NAME || (full && !names && !runs))
+		return rc;
+	rc = any_text(r, value, &value);
+	if (rc || !value.n || !str_utf8(value))
+		return rc;
+	if (names)
+		service->name = value;
+	if (runs)
+		service->executable = value;
+	return names ? 0 : plain_attribute(r, start, key, value, service);
+}
+
+/* A name that is too long for a label: as many characters as fit. */
+static struct str cut_name(struct str name)
+{
+	size_t n = MAX_VALUE;
+
+	if (name.n <= MAX_VALUE)
+		return name;
+	while (n > 0 && ((unsigned char)name.p[n] & 0xc0) == 0x80)
+		n--;
+	return (struct str){name.p, n};
+}
+
+/* The labels of a resource; the name of its service is one of them in any case, and is the last, so
+ * that it counts. */
 static int read_resource(struct otlp_reading *r, struct str in)
 {
-	struct str executable = STR_NULL;
+	struct service service = {0};
 	size_t start = r->out->labels.n;
-	bool named = false;
+	struct str name = STR("unknown_service");
 	struct wire_field f;
-	const char *name = "unknown_service";
+	const char *text;
 	int rc = 0;
 
 	while (in.n && !rc) {
 		rc = otlp_field(r, &in, &f);
 		if (!rc && f.type == WIRE_BYTES && f.number == 1)
-			rc = attribute(r, start, f.bytes, &executable, &named);
+			rc = attribute(r, start, f.bytes, &service);
 	}
-	if (rc || named)
+	if (rc)
 		return rc;
-	if (executable.n)
-		name = arena_printf(&r->out->arena, "unknown_service:%.*s", STR_FMT(executable));
-	return name ? add_label(r, start, STR("service_name"), str_of(name)) : -ENOMEM;
+	if (service.name.n) {
+		name = service.name;
+	} else if (service.label.n) {
+		name = service.label;
+	} else if (service.executable.n) {
+		name = cut_name(service.executable);
+		text = arena_printf(&r->out->arena, "unknown_service:%.*s", STR_FMT(name));
+		if (!text)
+			return -ENOMEM;
+		name = str_of(text);
+	}
+	return add_label(r, start, STR("service_name"), cut_name(name));
 }
 
-/* As servers call such a profile. */
+/* As servers call such a profile. Samples of a clock are counted in its periods, so that says which
+ * clock it is. */
 static struct str name_of(const struct otlp_shape *shape)
 {
-	if (str_is(shape->type, "off_cpu"))
+	if (str_is(shape->type, "off_cpu") || str_is(shape->type, "wall"))
 		return shape->type;
-	if (shape->period_type.n && !str_is(shape->period_type, "cpu") && !shape->counted &&
+	if (shape->period_type.n && !str_is(shape->period_type, "cpu") &&
 	    shape->period_type.n <= MAX_VALUE && str_utf8(shape->period_type))
 		return shape->period_type;
 	return STR("process_cpu");

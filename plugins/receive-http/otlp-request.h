@@ -5,8 +5,10 @@
  *
  *  - Each profile becomes one of pprof, under the labels of its resource: k8s.pod.name is
  *    k8s_pod_name. service.name is service_name, and where it is absent, as for servers,
- *    unknown_service:EXECUTABLE.
- *  - CPU time that is counted in samples becomes nanoseconds, as servers show it.
+ *    unknown_service:EXECUTABLE. It is found among any number of attributes, and is cut where it
+ *    is too long for a label.
+ *  - Time that is counted in samples becomes nanoseconds, as servers show it. A profile is named
+ *    by its clock: cpu is process_cpu, wall is wall.
  *  - Attributes of samples (thread.name, thread.id, cpu.logical_number) are left out: servers make
  *    a series of each of their values.
  *  - A build id is GNU's, or else Go's. Frames of a runtime without a mapping have one that is

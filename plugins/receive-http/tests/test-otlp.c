@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of OTLP: what otlp.write makes comes back as it was, and what is forged is refused. */
-#include "receive-http/otlp-request.h"
+#include "receive-http/tests/test-otlp-build.h"
 
 #include "export/otlp.h"
 #include "pprof/encode.h"
@@ -85,16 +85,6 @@ static struct buf request_of(const struct otlp_attribute *attributes, size_t n)
 	return out;
 }
 
-static struct str label(const struct push_request *r, size_t profile, const char *name)
-{
-	const struct pushed *p = &r->profiles.p[profile];
-
-	for (size_t i = 0; i < p->n_labels; i++)
-		if (str_is(r->labels.p[p->label_start + i].name, name))
-			return r->labels.p[p->label_start + i].value;
-	return STR_NULL;
-}
-
 static void expect_same_frame(const struct profile *a, const struct profile_location *l,
 			      const struct profile *b, const struct profile_location *m)
 {
@@ -144,10 +134,10 @@ TEST(comes_back_as_it_was)
 	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
 	expect_eq(rejected.n, 0);
 	expect_eq(r.profiles.n, 1);
-	expect_str(label(&r, 0, "service_name"), "shop");
-	expect_str(label(&r, 0, "k8s_pod_name"), "shop-0");
-	expect_str(label(&r, 0, "process_pid"), "77");
-	expect_str(label(&r, 0, "__name__"), "process_cpu");
+	expect_str(test_otlp_label(&r, 0, "service_name"), "shop");
+	expect_str(test_otlp_label(&r, 0, "k8s_pod_name"), "shop-0");
+	expect_str(test_otlp_label(&r, 0, "process_pid"), "77");
+	expect_str(test_otlp_label(&r, 0, "__name__"), "process_cpu");
 	expect_eq(profile_decode(r.profiles.p[0].profile, &after, &err), 0);
 	expect_same(before, after);
 	profile_free(before);
@@ -171,9 +161,9 @@ TEST(a_service_has_a_name)
 		struct error err = ERROR_NULL;
 
 		expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
-		expect_str(label(&r, 0, "service_name"),
+		expect_str(test_otlp_label(&r, 0, "service_name"),
 			   n ? "unknown_service:nginx" : "unknown_service");
-		expect(!n || str_is(label(&r, 0, "_0_odd_key"), "x"));
+		expect(!n || str_is(test_otlp_label(&r, 0, "_0_odd_key"), "x"));
 		push_request_fini(&r);
 		buf_free(&body);
 	}
@@ -209,12 +199,6 @@ TEST(what_is_damaged_is_refused)
 
 /* --- By hand --- */
 
-static void message(struct buf *b, uint32_t field, struct buf *inner)
-{
-	wire_put_bytes(b, field, buf_str(inner));
-	buf_clear(inner);
-}
-
 /* Two profiles of one sample each; the second one's stack is `stack`. Tables have two entries. */
 static struct buf by_hand(uint64_t stack, size_t padding)
 {
@@ -224,25 +208,25 @@ static struct buf by_hand(uint64_t stack, size_t padding)
 		wire_put_bytes(&dictionary, table, STR_NULL);
 	wire_put_bytes(&dictionary, 5, STR("f"));
 	wire_put_field(&x, 1, 1);
-	message(&dictionary, 3, &x); /* a function */
+	test_otlp_message(&dictionary, 3, &x); /* a function */
 	wire_put_field(&y, 1, 1);
-	message(&x, 3, &y); /* a line */
+	test_otlp_message(&x, 3, &y); /* a line */
 	for (size_t i = 0; i < padding; i++)
 		wire_put_field(&x, 15, 1); /* which nobody knows */
-	message(&dictionary, 2, &x);       /* a location */
+	test_otlp_message(&dictionary, 2, &x);       /* a location */
 	wire_put_field(&x, 1, 1);
-	message(&dictionary, 7, &x); /* a stack */
+	test_otlp_message(&dictionary, 7, &x); /* a stack */
 	for (uint64_t i = 0; i < 2; i++) {
 		wire_put_field(&x, 1, i ? stack : 1);
 		wire_put_field(&x, 4, 3);
-		message(&y, 2, &x); /* a sample */
+		test_otlp_message(&y, 2, &x); /* a sample */
 		wire_put_field(&x, 1, 1);
-		message(&y, 1, &x); /* its type */
-		message(&z, 2, &y); /* a profile of the scope */
+		test_otlp_message(&y, 1, &x); /* its type */
+		test_otlp_message(&z, 2, &y); /* a profile of the scope */
 	}
-	message(&y, 2, &z);
-	message(&body, 1, &y);
-	message(&body, 2, &dictionary); /* which may stand behind */
+	test_otlp_message(&y, 2, &z);
+	test_otlp_message(&body, 1, &y);
+	test_otlp_message(&body, 2, &dictionary); /* which may stand behind */
 	buf_free(&dictionary);
 	buf_free(&x);
 	buf_free(&y);
@@ -304,13 +288,13 @@ TEST(work_is_bounded)
 
 	wire_put_field(&sample, 1, 1);
 	wire_put_field(&sample, 4, 1);
-	message(&scope, 2, &sample);
+	test_otlp_message(&scope, 2, &sample);
 	wire_put_field(&sample, 1, 1);
-	message(&scope, 1, &sample);
+	test_otlp_message(&scope, 1, &sample);
 	for (int i = 0; i < 200; i++)
 		wire_put_bytes(&many, 2, buf_str(&scope));
 	buf_clear(&scope);
-	message(&scope, 2, &many);
+	test_otlp_message(&scope, 2, &many);
 	wire_put_bytes(&body, 1, buf_str(&scope));
 	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -E2BIG);
 	expect(strstr(err.text, "more than 256 MiB of the dictionary"));
@@ -319,142 +303,6 @@ TEST(work_is_bounded)
 	buf_free(&many);
 	buf_free(&scope);
 	buf_free(&sample);
-}
-
-/* A profile of one sample, of the stack 1, as a field of its scope; its type is a string's index,
- * or 0. */
-static void put_profile(struct buf *scope, uint64_t type)
-{
-	struct buf x = BUF_NULL, y = BUF_NULL;
-
-	wire_put_field(&x, 1, 1);
-	wire_put_field(&x, 4, 3);
-	message(&y, 2, &x);
-	wire_put_field(&x, 1, type);
-	message(&y, 1, &x);
-	message(scope, 2, &y);
-	buf_free(&x);
-	buf_free(&y);
-}
-
-/* n attributes a0, a1, … of a resource. */
-static void put_attributes(struct buf *owner, size_t n, struct str value)
-{
-	struct buf x = BUF_NULL, y = BUF_NULL, name = BUF_NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		buf_clear(&name);
-		buf_printf(&name, "a%zu", i);
-		wire_put_bytes(&x, 1, buf_str(&name));
-		wire_put_bytes(&y, 1, value);
-		message(&x, 2, &y);
-		message(owner, 1, &x);
-	}
-	buf_free(&x);
-	buf_free(&y);
-	buf_free(&name);
-}
-
-/* Appends to a request. */
-static void put_resource(struct buf *body, struct buf *owner, struct buf *scope)
-{
-	struct buf x = BUF_NULL;
-
-	message(&x, 1, owner);
-	message(&x, 2, scope);
-	message(body, 1, &x);
-	buf_free(&x);
-}
-
-/* A dictionary with the type `off_cpu`, "f" and a stack of n frames, whose location has these bytes
- * besides. */
-static void put_dictionary(struct buf *body, size_t n, struct str of_location, struct str text)
-{
-	struct buf x = BUF_NULL, y = BUF_NULL, list = BUF_NULL;
-
-	for (uint32_t table = 1; table <= 7; table++)
-		wire_put_bytes(&x, table, STR_NULL);
-	wire_put_bytes(&x, 5, STR("off_cpu"));
-	wire_put_bytes(&x, 5, STR("f"));
-	wire_put_bytes(&x, 5, text);
-	wire_put_field(&y, 1, 3);
-	message(&x, 6, &y); /* an attribute that has the text as its key */
-	wire_put_field(&y, 2, 64);
-	buf_str_append(&y, of_location);
-	message(&x, 2, &y);
-	for (size_t i = 0; i < n; i++)
-		wire_put(&list, 1);
-	message(&y, 1, &list);
-	message(&x, 7, &y);
-	message(body, 2, &x);
-	buf_free(&x);
-	buf_free(&y);
-	buf_free(&list);
-	expect(!body->failed);
-}
-
-/* Labels of a resource are counted once, however many profiles have them; those of one name are a
- * series. */
-TEST(labels_are_the_resources_own)
-{
-	static const uint64_t types[] = {1, 1, 2, 1};
-	struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL;
-	struct push_request r = {0};
-	struct otlp_rejected rejected;
-	struct error err = ERROR_NULL;
-
-	for (int i = 0; i < 1200; i++) {
-		put_attributes(&owner, 40, STR("v"));
-		put_profile(&scope, 2);
-		put_resource(&body, &owner, &scope);
-	}
-	put_attributes(&owner, 2, STR("w"));
-	for (size_t i = 0; i < 4; i++)
-		put_profile(&scope, types[i]);
-	put_resource(&body, &owner, &scope);
-	put_dictionary(&body, 1, STR_NULL, STR_NULL);
-	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
-	expect_eq(r.profiles.n, 1204);
-	for (size_t i = 0; i < 1204; i++) {
-		bool last = i >= 1200;
-
-		expect_eq(r.profiles.p[i].n_labels, last ? 4 : 42);
-		expect_str(label(&r, i, last ? "a1" : "a39"), last ? "w" : "v");
-		expect_str(label(&r, i, "service_name"), "unknown_service");
-		expect_str(label(&r, i, "__name__"),
-			   last && types[i - 1200] == 1 ? "off_cpu" : "process_cpu");
-	}
-	expect_eq(r.profiles.p[1200].label_start, r.profiles.p[1201].label_start);
-	push_request_fini(&r);
-	buf_free(&body);
-	buf_free(&owner);
-	buf_free(&scope);
-}
-
-/* Attributes that are too many, or too long for a label, cost themselves alone. */
-TEST(attributes_are_bounded)
-{
-	char large[2049];
-	struct buf body = BUF_NULL, owner = BUF_NULL, scope = BUF_NULL;
-	struct push_request r = {0};
-	struct otlp_rejected rejected;
-	struct error err = ERROR_NULL;
-
-	memset(large, 'x', sizeof(large));
-	put_attributes(&owner, 3, (struct str){large, sizeof(large)});
-	put_attributes(&owner, 200, (struct str){large, sizeof(large) - 1});
-	put_profile(&scope, 1);
-	put_resource(&body, &owner, &scope);
-	put_dictionary(&body, 1, STR_NULL, STR_NULL);
-	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
-	expect_eq(r.profiles.p[0].n_labels, 128);
-	expect_eq(label(&r, 0, "a0").n, 2048);
-	expect_eq(label(&r, 0, "a125").n, 2048);
-	expect_eq(label(&r, 0, "a126").n, 0);
-	push_request_fini(&r);
-	buf_free(&body);
-	buf_free(&owner);
-	buf_free(&scope);
 }
 
 /* A profile without a type, and one whose stack is too deep, are left out and told. */
@@ -466,9 +314,9 @@ TEST(faults_cost_their_profile)
 		struct otlp_rejected rejected;
 		struct error err = ERROR_NULL;
 
-		put_profile(&scope, deep ? 1 : 0);
-		put_resource(&body, &owner, &scope);
-		put_dictionary(&body, deep ? 16385 : 16384, STR_NULL, STR_NULL);
+		test_otlp_put_profile(&scope, deep ? 1 : 0);
+		test_otlp_put_resource(&body, &owner, &scope);
+		test_otlp_put_dictionary(&body, deep ? 16385 : 16384, STR_NULL, STR_NULL);
 		expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -EBADMSG);
 		expect(strstr(err.text, deep ? "more than 16384 frames" : "no sample type"));
 		expect_eq(rejected.n, 1);
@@ -494,10 +342,10 @@ TEST(texts_of_attributes_are_work)
 	wire_put_bytes(&location, 15, buf_str(&text)); /* which nobody knows */
 	for (int i = 0; i < 256; i++)
 		wire_put_field(&location, 4, 1);
-	put_profile(&scope, 1);
-	put_profile(&scope, 1);
-	put_resource(&body, &owner, &scope);
-	put_dictionary(&body, 1, buf_str(&location), buf_str(&text));
+	test_otlp_put_profile(&scope, 1);
+	test_otlp_put_profile(&scope, 1);
+	test_otlp_put_resource(&body, &owner, &scope);
+	test_otlp_put_dictionary(&body, 1, buf_str(&location), buf_str(&text));
 	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -E2BIG);
 	expect(strstr(err.text, "more than 256 MiB of the dictionary"));
 	push_request_fini(&r);
@@ -519,9 +367,9 @@ TEST(references_are_cheap)
 	for (int i = 0; i < 1024; i++)
 		wire_put_field(&location, 15, 1); /* which nobody knows */
 	for (int i = 0; i < 20; i++)
-		put_profile(&scope, 1);
-	put_resource(&body, &owner, &scope);
-	put_dictionary(&body, 16384, buf_str(&location), STR_NULL);
+		test_otlp_put_profile(&scope, 1);
+	test_otlp_put_resource(&body, &owner, &scope);
+	test_otlp_put_dictionary(&body, 16384, buf_str(&location), STR_NULL);
 	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), 0);
 	expect_eq(r.profiles.n, 20);
 	push_request_fini(&r);
@@ -542,9 +390,9 @@ TEST(what_it_becomes_is_bounded)
 	for (int i = 0; i < 1 << 18; i++)
 		buf_str_append(&text, STR("type"));
 	for (int i = 0; i < 60; i++)
-		put_profile(&scope, 3);
-	put_resource(&body, &owner, &scope);
-	put_dictionary(&body, 1, STR_NULL, buf_str(&text));
+		test_otlp_put_profile(&scope, 3);
+	test_otlp_put_resource(&body, &owner, &scope);
+	test_otlp_put_dictionary(&body, 1, STR_NULL, buf_str(&text));
 	expect_eq(otlp_request_parse(buf_str(&body), &r, &rejected, &err), -E2BIG);
 	expect(strstr(err.text, "more than 48 MiB as pprof"));
 	expect_eq(r.profiles.n, 47);
