@@ -8,24 +8,17 @@
 #include "abi/batch-build.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "grpc-server/grpc-server.h"
-#include "protobuf/message.h"
-#include "protobuf/otlp.pb-c.h"
-#include "protobuf/wire.h"
+#include "receive-http/dialect.h"
 #include "receive-http/intake.h"
 #include "receive-http/options.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define RETRY_S     5
-#define PROTOBUF    "application/x-protobuf"
-#define GRPC_METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
-
 /* Where requests of a protocol come in. */
 struct door {
 	struct receiver *receiver;
+	enum dialect dialect;
 	struct listener listener;
 };
 
@@ -38,6 +31,7 @@ struct job {
 	struct intake_request asked;
 	struct intake_head head;
 	char *texts; /* what `asked` points into, but for the body */
+	size_t n_texts;
 	const struct andiron_batch *batch;
 	unsigned int status;
 	struct error error;
@@ -61,37 +55,12 @@ static const struct abi_context *context_of(const struct receiver *r)
 	return &r->context;
 }
 
-/* The words of Connect for a status. */
-static const char *connect_code(unsigned int status)
-{
-	switch (status) {
-	case 401:
-		return "unauthenticated";
-	case 404:
-	case 405:
-	case 415:
-		return "unimplemented";
-	case 413:
-	case 429:
-		return "resource_exhausted";
-	case 503:
-		return "unavailable";
-	default:
-		return status < 500 ? "invalid_argument" : "internal";
-	}
-}
-
-static bool is_push(const struct server_request *request)
-{
-	return str_is(server_request_path(request), "/push.v1.PusherService/Push");
-}
-
 /* At a request's end, since the server answers some by itself. */
 static void count(struct receiver *r, unsigned int status)
 {
-	if (status == 0) /* whoever asked has gone */
-		return;
-	if (status == 200)
+	if (status == 0)
+		r->counts.broken_off++;
+	else if (status == 200)
 		r->counts.accepted++;
 	else if (status == 429)
 		r->counts.rejected++;
@@ -101,80 +70,9 @@ static void count(struct receiver *r, unsigned int status)
 		r->counts.failed++;
 }
 
-/* google.rpc.Status{ code=1, message=2 }: of it OTLP's senders look at none, they go by the status
- * of HTTP. */
-static void put_status(struct buf *b, unsigned int status, const char *why)
-{
-	wire_put_field(b, 1, grpc_server_code(status));
-	wire_put_bytes(b, 2, str_of(why));
-}
-
-static bool is_grpc(const struct door *door)
-{
-	return door == &door->receiver->doors[RECEIVE_GRPC];
-}
-
-static void refuse(const struct door *door, struct server_request *request, unsigned int status,
-		   const char *why)
-{
-	struct server_answer answer = {.status = status, .type = "text/plain; charset=utf-8"};
-	struct buf text = BUF_NULL;
-
-	if (is_grpc(door)) {
-		buf_printf(&text, "%s", why);
-	} else if (door->receiver->otlp) {
-		answer.type = PROTOBUF;
-		put_status(&text, status, why);
-	} else if (is_push(request)) {
-		answer.type = "application/json";
-		buf_printf(&text, "{\"code\":\"%s\",\"message\":", connect_code(status));
-		json_put_str(&text, str_of(why));
-		buf_putc(&text, '}');
-	} else {
-		buf_printf(&text, "%s\n", why);
-	}
-	answer.body = buf_str(&text);
-	if (status == 429 || status == 503)
-		answer.retry_s = RETRY_S;
-	server_answer(request, &answer);
-	buf_free(&text);
-}
-
-/* What was left out is said, and is not to be sent again. */
-static void accept_otlp(struct server_request *request, const struct otlp_rejected *rejected)
-{
-	Otlp__ExportProfilesPartialSuccess partial = OTLP__EXPORT_PROFILES_PARTIAL_SUCCESS__INIT;
-	Otlp__ExportProfilesServiceResponse response = OTLP__EXPORT_PROFILES_SERVICE_RESPONSE__INIT;
-	struct server_answer answer = {.status = 200, .type = PROTOBUF};
-	struct buf body = BUF_NULL;
-
-	partial.rejected_profiles = (int64_t)rejected->n;
-	partial.error_message = message_bytes(str_of(rejected->why.text));
-	if (rejected->n)
-		response.partial_success = &partial;
-	message_pack(&response, &body);
-	answer.body = buf_str(&body);
-	server_answer(request, &answer);
-	buf_free(&body);
-}
-
-static void accept_request(struct server_request *request)
-{
-	struct server_answer answer = {.status = 200};
-
-	if (is_push(request)) {
-		bool json = str_starts(server_request_header(request, "Content-Type"),
-				       STR("application/json"));
-
-		answer.type = json ? "application/json" : "application/proto";
-		answer.body = json ? STR("{}") : STR_NULL;
-	}
-	server_answer(request, &answer);
-}
-
 static size_t job_bytes(const struct job *job)
 {
-	return sizeof(*job) + job->body.n;
+	return sizeof(*job) + job->n_texts + job->body.n;
 }
 
 static void job_free(struct job *job)
@@ -205,12 +103,10 @@ static void end(struct job *job, unsigned int status, const char *why)
 	struct server_request *request = job->request;
 	struct door *door = job->door;
 
-	if (request && status == 200 && job->receiver->otlp)
-		accept_otlp(request, &job->rejected);
-	else if (request && status == 200)
-		accept_request(request);
+	if (request && status == 200)
+		dialect_accept(door->dialect, request, &job->rejected);
 	else if (request)
-		refuse(door, request, status, why);
+		dialect_refuse(door->dialect, request, status, why);
 	job_free(job);
 	if (request)
 		listener_turn(&door->listener);
@@ -304,6 +200,7 @@ static bool keep_texts(struct job *job, struct str *const *texts, size_t n)
 	for (size_t i = 0; i < n; i++)
 		size += texts[i]->n;
 	job->texts = malloc(size + 1);
+	job->n_texts = size;
 	for (size_t i = 0; i < n && job->texts; i++) {
 		char *to = job->texts + at;
 
@@ -313,6 +210,21 @@ static bool keep_texts(struct job *job, struct str *const *texts, size_t n)
 		*texts[i] = (struct str){to, texts[i]->n};
 	}
 	return job->texts != NULL;
+}
+
+/* What an SDK says beside the body. */
+static void read_head(struct intake_request *ret, const struct server_request *request)
+{
+	ret->api = dialect_is_push(request) ? INTAKE_PUSH : INTAKE_INGEST;
+	ret->content_type = server_request_header(request, "Content-Type");
+	ret->name = server_request_query(request, "name");
+	ret->from = server_request_query(request, "from");
+	ret->until = server_request_query(request, "until");
+	ret->format = server_request_query(request, "format");
+	ret->sample_rate = server_request_query(request, "sampleRate");
+	ret->spy_name = server_request_query(request, "spyName");
+	ret->units = server_request_query(request, "units");
+	ret->aggregation = server_request_query(request, "aggregationType");
 }
 
 static struct job *job_new(struct door *door, struct server_request *request)
@@ -325,22 +237,13 @@ static struct job *job_new(struct door *door, struct server_request *request)
 		return NULL;
 	a = &job->asked;
 	*a = (struct intake_request){
-		.api = r->otlp            ? INTAKE_OTLP
-		       : is_push(request) ? INTAKE_PUSH
-					  : INTAKE_INGEST,
+		.api = INTAKE_OTLP,
 		.rejected = &job->rejected,
 		.body = server_request_body(request),
-		.content_type = server_request_header(request, "Content-Type"),
 		.content_encoding = server_request_header(request, "Content-Encoding"),
-		.name = server_request_query(request, "name"),
-		.from = server_request_query(request, "from"),
-		.until = server_request_query(request, "until"),
-		.format = server_request_query(request, "format"),
-		.sample_rate = server_request_query(request, "sampleRate"),
-		.spy_name = server_request_query(request, "spyName"),
-		.units = server_request_query(request, "units"),
-		.aggregation = server_request_query(request, "aggregationType"),
 	};
+	if (!r->otlp)
+		read_head(a, request);
 	job->head = (struct intake_head){context_of(r)->instance, ++r->sequence, clock_real()};
 	struct str *const texts[] = {
 		&a->content_type, &a->content_encoding, &a->name,     &a->from,  &a->until,
@@ -368,7 +271,8 @@ static void on_whole(void *context, struct server_request *request)
 	struct job *job;
 
 	if (door->receiver->abandoned > door->listener.options.limits.max_bodies) {
-		refuse(door, request, 429, "too much is under way; send it again later");
+		dialect_refuse(door->dialect, request, 429,
+			       "too much is under way; send it again later");
 		return;
 	}
 	job = job_new(door, request);
@@ -376,61 +280,20 @@ static void on_whole(void *context, struct server_request *request)
 		return;
 	if (job)
 		job_free(job);
-	refuse(door, request, 503, "memory is short");
-}
-
-static const char *wrong_method(const struct server_request *request, unsigned int *ret_status)
-{
-	*ret_status = 404;
-	return str_is(server_request_path(request), GRPC_METHOD)
-		       ? NULL
-		       : "of profiles there is " GRPC_METHOD
-			 ", from version 1.10 of OTLP on; other signals are not taken";
-}
-
-/* Why this is no request for here, and what HTTP calls that; NULL: it is one. */
-static const char *wrong_place(const struct receiver *r, const struct server_request *request,
-			       unsigned int *ret_status)
-{
-	struct str path = server_request_path(request);
-	struct str type = server_request_header(request, "Content-Type");
-
-	*ret_status = 404;
-	if (r->otlp && !str_is(path, "/v1development/profiles"))
-		return "there is /v1development/profiles; gRPC has a port of its own, and other "
-		       "signals are not taken";
-	if (!r->otlp && !is_push(request) && !str_is(path, "/ingest"))
-		return "there are /push.v1.PusherService/Push and /ingest";
-	*ret_status = 405;
-	if (!server_request_is(request, "POST"))
-		return "profiles are sent by POST";
-	*ret_status = 415;
-	if (r->otlp && !str_starts(type, STR(PROTOBUF)) &&
-	    !str_starts(type, STR("application/protobuf")))
-		return "send profiles with Content-Type " PROTOBUF
-		       ", which is an exporter's encoding proto; JSON is not taken";
-	if (is_push(request) && !str_starts(type, STR("application/proto")) &&
-	    !str_starts(type, STR("application/json")))
-		return "push with Content-Type application/proto or application/json; gRPC is not "
-		       "spoken here";
-	return NULL;
+	dialect_refuse(door->dialect, request, 503, "memory is short");
 }
 
 /* What the head alone decides. */
 static void on_head(void *context, struct server_request *request)
 {
 	const struct door *door = context;
-	struct str encoding = server_request_header(request, "Content-Encoding");
 	unsigned int status;
-	const char *why = is_grpc(door) ? wrong_method(request, &status)
-					: wrong_place(door->receiver, request, &status);
+	const char *why = dialect_fault(door->dialect, request, &status);
 
 	if (door->receiver->ending)
-		refuse(door, request, 503, "this agent is stopping");
+		dialect_refuse(door->dialect, request, 503, "this agent is stopping");
 	else if (why)
-		refuse(door, request, status, why);
-	else if (encoding.n && !str_is(encoding, "gzip") && !str_is(encoding, "identity"))
-		refuse(door, request, 415, "the only Content-Encoding that is taken is gzip");
+		dialect_refuse(door->dialect, request, status, why);
 }
 
 /* A caller of gRPC may break off at once and call again, and the job goes on. */
@@ -461,6 +324,9 @@ int receiver_new(const struct abi_context *context, const struct server_options 
 		const struct server_events events = {door, on_head, on_whole, on_over};
 
 		door->receiver = r;
+		door->dialect = i == RECEIVE_GRPC ? DIALECT_GRPC
+				: otlp            ? DIALECT_OTLP
+						  : DIALECT_SDK;
 		if (listener_init(&door->listener, context, &events, &options[i])) {
 			while (i--)
 				listener_fini(&r->doors[i].listener);
@@ -516,24 +382,18 @@ int receiver_start(struct receiver *r, struct error *err)
 
 int receiver_update(struct receiver *r, const struct server_options *options, struct error *err)
 {
-	struct listener *http = &r->doors[RECEIVE_HTTP].listener;
-	bool were_two = http->server && r->doors[RECEIVE_GRPC].listener.server;
-	struct error lost = ERROR_NULL;
-	struct server_options former;
-	int rc = server_options_copy(&former, &http->options);
+	bool were_two =
+		r->doors[RECEIVE_HTTP].listener.server && r->doors[RECEIVE_GRPC].listener.server;
+	struct listener_change changes[RECEIVE_PROTOCOLS] = {0};
+	int rc;
 
-	if (rc)
-		return rc;
-	rc = listener_update(http, &options[RECEIVE_HTTP], err);
-	if (!rc) {
-		rc = listener_update(&r->doors[RECEIVE_GRPC].listener, &options[RECEIVE_GRPC], err);
-		if (rc && listener_update(http, &former, &lost))
-			abi_health(context_of(r), ANDIRON_HEALTH_UNHEALTHY, "%s",
-				   lost.code ? lost.text : "memory is short");
-		else if (rc == 0)
-			tell_places(r, were_two);
+	for (int i = 0; i < RECEIVE_PROTOCOLS; i++) {
+		changes[i].listener = &r->doors[i].listener;
+		changes[i].options = &options[i];
 	}
-	server_options_fini(&former);
+	rc = listeners_update(changes, RECEIVE_PROTOCOLS, err);
+	if (!rc)
+		tell_places(r, were_two);
 	return rc;
 }
 
@@ -574,8 +434,10 @@ struct receiver_counts receiver_counts(const struct receiver *r)
 	for (int i = 0; i < RECEIVE_PROTOCOLS; i++) {
 		const struct listener *l = &r->doors[i].listener;
 
+		counts.refused_connections += listener_refused(l);
 		if (!l->server)
 			continue;
+		counts.waiting_connections += server_waiting(l->server);
 		counts.connection_limit += l->options.limits.connections;
 		counts.connections += server_connections(l->server);
 		counts.held_bytes += server_bodies(l->server);

@@ -29,7 +29,9 @@ struct receiver;
 struct receiver_counts {
 	uint64_t bytes; /* of bodies that were handed on */
 	uint64_t accepted, refused, rejected, failed; /* answers: 200; 4xx; 429; 5xx */
+	uint64_t broken_off;                          /* requests without an answer */
 	uint64_t connections, connection_limit, held_bytes;
+	uint64_t waiting_connections, refused_connections; /* beyond the limit (server.h) */
 };
 
 /* 0 or -ENOMEM. The options are of each protocol (options.h). `otlp`: it takes that alone. */

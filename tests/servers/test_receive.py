@@ -6,6 +6,7 @@ Collector, and both against strangers.
 Byte for byte: a recorder before the agent has what the SDK sent, one behind it what the server got.
 """
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 from otelcol import Collector
 from pyroscope import DEADLINE, Pyroscope, free_ports, get, run, until
@@ -28,8 +30,17 @@ ANDIRON = os.environ["ANDIRON"]
 FORM = "multipart/form-data; boundary=b"
 
 
+def place(protocol, port, options=""):
+    return f"""{protocol} {{
+    listen_address = "127.0.0.1"
+    listen_port    = {port}
+    {options}
+  }}"""
+
+
 class Agent:
-    """`andiron run` that receives and pushes to `url`; `http` and `endpoint` are options."""
+    """`andiron run` that receives and pushes to `url`; `http` and `endpoint` are options, `places`
+    is in place of the block with the first, and `more` is further components."""
 
     def __init__(
         self,
@@ -39,19 +50,18 @@ class Agent:
         by="pyroscope.receive_http",
         to="pyroscope.write",
         protocol="http",
+        places=None,
+        more="",
     ):
         self.folder = tempfile.TemporaryDirectory(prefix="andiron-receive-")
         self.log = pathlib.Path(self.folder.name, "log")
         self.ledger = pathlib.Path(self.folder.name, "ledger")
-        config = pathlib.Path(self.folder.name, "config.alloy")
-        config.write_text(
+        self.config = pathlib.Path(self.folder.name, "config.alloy")
+        places = places or place(protocol, 0, http)
+        self.config.write_text(
             f"""
 {by} "sdk" {{
-  {protocol} {{
-    listen_address = "127.0.0.1"
-    listen_port    = 0
-    {http}
-  }}
+  {places}
   forward_to = [{to}.server.receiver]
 }}
 {to} "server" {{
@@ -62,12 +72,13 @@ class Agent:
     {endpoint}
   }}
 }}
+{more}
 """,
             encoding="utf-8",
         )
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [ANDIRON, "run", "--ledger", self.ledger, config], stdout=log, stderr=log
+                [ANDIRON, "run", "--ledger", self.ledger, self.config], stdout=log, stderr=log
             )
         self.port = int(self.until(self._listening, "it listens")[1])
         self.url = f"http://127.0.0.1:{self.port}"
@@ -96,6 +107,15 @@ class Agent:
         """MiB of memory that it has had at most."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) >> 10
+
+    def reload(self, before, after, finding):
+        """A changed configuration, and what it leads to."""
+        text = self.config.read_text(encoding="utf-8")
+        assert before in text, text
+        self.config.write_text(text.replace(before, after), encoding="utf-8")
+        seen = self.text().count(finding)
+        self.process.send_signal(signal.SIGHUP)
+        self.until(lambda: self.text().count(finding) > seen, finding)
 
     def stop(self):
         """SIGTERM; the ledger."""
@@ -348,6 +368,93 @@ def faults_of_otlp():
             assert not behind.requests and agent.stop()["taken"] == 0
 
 
+def spoken(port):
+    """What is spoken at a port: whoever takes gRPC's for HTTP/1.1's is told."""
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        return {b"505": "grpc", b"404": "http"}[line.recv(1000).split()[1]]
+
+
+def places_change_hands():
+    """A reload may swap the ports of HTTP and gRPC, or give one's to the other. One that is refused
+    is not noticed by anybody who is connected."""
+    first, second = free_ports(2)
+    both = place("http", first) + "\n  " + place("grpc", second)
+    swapped = place("http", second) + "\n  " + place("grpc", first)
+    with Agent("http://127.0.0.1:1", by="otlp.receive", places=both) as agent:
+        assert (spoken(first), spoken(second)) == ("http", "grpc")
+        agent.reload(both, swapped, "reloaded")
+        assert (spoken(first), spoken(second)) == ("grpc", "http")
+        agent.reload(swapped, place("http", first), "reloaded")
+        assert spoken(first) == "http"
+        with socket.create_server(("127.0.0.1", 0)) as foreign:
+            elsewhere = place("grpc", foreign.getsockname()[1])
+            with socket.create_connection(("127.0.0.1", first), timeout=DEADLINE) as kept:
+                kept.sendall(b"GET / HTTP/1.0\r\n")
+                assert spoken(first) == "http"  # so that the other has been taken, too
+                agent.reload(place("http", first), elsewhere, "old configuration goes on")
+                kept.sendall(b"\r\n")
+                assert b" 404 " in kept.recv(1000)
+            assert spoken(first) == "http"
+        agent.reload(elsewhere, place("grpc", first), "reloaded")
+        assert spoken(first) == "grpc"
+        agent.stop()
+
+
+EXPORT = b"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind, flags, stream, payload=b""):
+    head = len(payload).to_bytes(3, "big") + bytes([kind, flags])
+    return head + stream.to_bytes(4, "big") + payload
+
+
+def strangers_are_counted():
+    """Connections beyond the limit, those that wait and those that are closed, and calls that are
+    broken off; who is connected by gRPC at the end is told to go."""
+    web, grpc, status = free_ports(3)
+    places = place("http", web, "conn_limit = 1") + "\n" + place("grpc", grpc, "conn_limit = 2")
+    more = f'status.http {{\n  listen_address = "127.0.0.1"\n  listen_port = {status}\n}}'
+    with Agent(
+        "http://127.0.0.1:1", by="otlp.receive", places=places, more=more
+    ) as agent, contextlib.ExitStack() as lines:
+
+        def connect(port):
+            line = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+            return lines.enter_context(line)
+
+        def counted(name):
+            with urllib.request.urlopen(f"http://127.0.0.1:{status}/metrics") as answer:
+                found = re.search(
+                    rf"^andiron_otlp_receive_{name}\{{.*\}} (\d+)$", answer.read().decode(), re.M
+                )
+            return int(found[1])
+
+        def until_counted(name, n):
+            agent.until(lambda: counted(name) == n, f"{name} is {n}")
+
+        for port in (grpc, status):
+            agent.until(lambda at=f"127.0.0.1 port {port}": at in agent.text(), "it listens")
+        first = connect(grpc)
+        head = b"\x83\x86\1\1x\x04%c%s\x0f\x10\x10application/grpc" % (len(EXPORT), EXPORT)
+        call = frame(1, 4, 1, head) + frame(0, 0, 1, b"\0\0\0\0\3ab")
+        first.sendall(PREFACE + frame(4, 0, 0) + call + frame(3, 0, 1, b"\0\0\0\x08"))
+        until_counted("broken_off_requests_total", 1)
+        connect(grpc)
+        assert connect(grpc).recv(1) == b""
+        until_counted("refused_connections_total", 1)
+        held, waits = connect(web), connect(web)
+        until_counted("tcp_connections_waiting", 1)
+        held.close()
+        until_counted("tcp_connections_waiting", 0)
+        waits.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert b" 404 " in waits.recv(1000)
+        agent.stop()
+        heard = b"".join(iter(lambda: first.recv(4096), b""))
+        assert frame(7, 0, 0, b"\0\0\0\1" + bytes(4)) in heard, heard
+
+
 sys.exit(
     run(
         [
@@ -360,6 +467,8 @@ sys.exit(
             by_http,
             by_grpc,
             faults_of_otlp,
+            places_change_hands,
+            strangers_are_counted,
         ]
     )
 )

@@ -271,6 +271,8 @@ TEST(calls_that_are_broken_off_are_bounded)
 	pthread_join(f.client, NULL);
 	host_free(f.host);
 	expect(f.counts.rejected > 10);
+	expect(f.counts.broken_off > 0);
+	expect_eq(f.counts.rejected + f.counts.broken_off, 20);
 	expect_eq(f.counts.held_bytes, 0);
 	expect_eq(f.counts.refused + f.counts.failed, 0);
 }
