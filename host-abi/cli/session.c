@@ -148,7 +148,12 @@ int session_signal_fd(const struct session *s)
 	return s->signal_fd;
 }
 
-/* A component that needs this capability takes samples. */
+static bool is_sampler(const struct registered_component *registered)
+{
+	return strcmp(registered->component->name, SAMPLER) == 0;
+}
+
+/* A component that needs this capability takes samples, or the kernel's events. */
 static bool samples(const struct registered_component *registered)
 {
 	const char *const *capability = registered->component->capabilities;
@@ -156,18 +161,28 @@ static bool samples(const struct registered_component *registered)
 	for (; capability && *capability; capability++)
 		if (strcmp(*capability, "CAP_PERFMON") == 0)
 			return true;
-	return strcmp(registered->component->name, SAMPLER) == 0;
+	return is_sampler(registered);
+}
+
+static bool any_node(const struct plan *plan, bool (*is)(const struct registered_component *))
+{
+	vec_each (&plan->nodes, node)
+		if (is(node->registered))
+			return true;
+	vec_each (&plan->waiting, node)
+		if (node->registered && is(node->registered))
+			return true;
+	return false;
 }
 
 bool session_samples(const struct plan *plan)
 {
-	vec_each (&plan->nodes, node)
-		if (samples(node->registered))
-			return true;
-	vec_each (&plan->waiting, node)
-		if (node->registered && samples(node->registered))
-			return true;
-	return false;
+	return any_node(plan, samples);
+}
+
+bool session_has_sampler(const struct plan *plan)
+{
+	return any_node(plan, is_sampler);
 }
 
 int session_load(struct session *s, struct plan *plan, struct error *err)
@@ -175,11 +190,10 @@ int session_load(struct session *s, struct plan *plan, struct error *err)
 	check(s->host && plan);
 	s->sampler[0] = '\0';
 	vec_each (&plan->nodes, node)
-		if (!*s->sampler && strcmp(node->registered->component->name, SAMPLER) == 0)
+		if (!*s->sampler && is_sampler(node->registered))
 			snprintf(s->sampler, sizeof(s->sampler), "%s", node->id);
 	vec_each (&plan->waiting, node)
-		if (!*s->sampler && node->registered &&
-		    strcmp(node->registered->component->name, SAMPLER) == 0)
+		if (!*s->sampler && node->registered && is_sampler(node->registered))
 			snprintf(s->sampler, sizeof(s->sampler), "%s", node->id);
 	return host_load(s->host, plan, err);
 }

@@ -46,5 +46,8 @@ int session_run(struct session *s, struct error *err);
  * message when that could not be written. */
 int session_report(struct session *s);
 
-/* Whether a node of the plan samples, so that precheck matters. */
+/* Whether a node of the plan needs what sampling needs, so that precheck matters: a sampler, or
+ * what follows processes by the kernel's events. */
 bool session_samples(const struct plan *plan);
+/* Whether a node of the plan is a sampler. */
+bool session_has_sampler(const struct plan *plan);

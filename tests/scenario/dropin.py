@@ -16,7 +16,7 @@ import urllib.request
 from kubeapi import certify
 from ports import free_port
 from running import Agent, ask, get, parse_metrics
-from tap import DEADLINE, andiron, case, main, write
+from tap import DEADLINE, andiron, case, main, need_root, write
 
 WRITER = """
 pyroscope.write "w" {
@@ -367,6 +367,26 @@ def a_reload_may_end_who_asked_for_it():
             get(port, "/-/reload")
         a.until(lambda: taken_at(a) > before and "status.http" not in health(), "it is gone")
         end(a)
+
+
+@case
+def notes_on_samples_are_for_samplers():
+    """Who only follows processes, for recordings of JVMs, is told nothing of what samples lack."""
+    need_root()
+    java = """
+discovery.process "all" {}
+pyroscope.java "all" {
+  targets    = []
+  forward_to = [pyroscope.write.w.receiver]
+}
+discovery.relabel "all" {
+  targets = discovery.process.all.targets
+}
+"""
+    with Agent(config(java)) as a:
+        a.until_health("discovery.process.all", "healthy")
+        said = end(a)
+    assert "note:" not in said, said
 
 
 @case

@@ -373,7 +373,7 @@ static void print_again(char **again)
 	fputc('\n', stderr);
 }
 
-bool precheck_announce(const char *verb, char **again)
+bool precheck_announce(const char *verb, bool notes, char **again)
 {
 	const struct point *failure;
 	struct precheck p;
@@ -382,7 +382,7 @@ bool precheck_announce(const char *verb, char **again)
 	precheck_run(&p);
 	haste_end(nice);
 	failure = precheck_failure(&p);
-	for (size_t i = 0; i < p.n && !failure; i++)
+	for (size_t i = 0; i < p.n && notes && !failure; i++)
 		if (p.points[i].state == POINT_NOTE)
 			fprintf(stderr, "andiron %s: note: %s\n  to fix: %s\n", verb,
 				p.points[i].text, p.points[i].fix);

@@ -38,6 +38,7 @@ void precheck_add_runtimes(struct precheck *checks, const char *names);
 /* The first point that failed, NULL if sampling will work. Points are in the order of causes. */
 const struct point *precheck_failure(const struct precheck *checks);
 
-/* For `record` and `run`: prints notes, or the first failure with its fix, to standard error.
- * `again` is the command line, for "run it as root". Whether sampling can go ahead. */
-bool precheck_announce(const char *verb, char **again);
+/* For `record` and `run`: prints the first failure with its fix to standard error, or else, with
+ * `notes`, what samples and their names lack. `again` is the command line, for "run it as root".
+ * Whether it can go ahead. */
+bool precheck_announce(const char *verb, bool notes, char **again);

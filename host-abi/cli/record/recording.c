@@ -467,7 +467,7 @@ int recording_run(struct recording *r, char **again)
 	struct error err = ERROR_NULL;
 	int code;
 
-	if (!precheck_announce("record", again))
+	if (!precheck_announce("record", true, again))
 		return own_failure(r);
 	if (r->request.command && (code = start_command(r)) != EXIT_OK)
 		return code;

@@ -190,7 +190,8 @@ static bool prepare(struct run *run, const struct plan *plan)
 	/* A reload reads the files again, which may be readable to root alone. */
 	if (r == 0 && !live_config_readable(&run->live))
 		r = kept_choose(&run->kept, plan, PRIVILEGE(CAP_DAC_READ_SEARCH), &err);
-	if (r == 0 && session_samples(plan) && !precheck_announce("run", run->argv))
+	if (r == 0 && session_samples(plan) &&
+	    !precheck_announce("run", session_has_sampler(plan), run->argv))
 		return false;
 	if (r == 0)
 		r = kept_settle(&run->kept, &err);

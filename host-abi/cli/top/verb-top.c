@@ -194,7 +194,7 @@ static int show(struct top_view *t, char **again)
 	struct error err = ERROR_NULL;
 	int r;
 
-	if (!precheck_announce("top", again))
+	if (!precheck_announce("top", true, again))
 		return EXIT_FAILED;
 	r = open_session(t, &err);
 	if (r == 0)
