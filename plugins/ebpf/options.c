@@ -18,7 +18,7 @@ static const char *const comm_words[] = {"none", "label", "stackframe", "both", 
 #define IGNORED(type_, name_, default_, ...)                                                       \
 	OPTION(type_, name_, default_, __VA_ARGS__, .flags = ANDIRON_OPTION_IGNORED)
 #define FRAMES(name_, language)                                                                    \
-	IGNORED(BOOL, name_, "true", "Unwind " language " frames.",                                \
+	IGNORED(BOOL, name_, "false", "Unwind " language " frames.",                               \
 		.effect = language " frames are not unwound by this version")
 #define RUNTIME(name_, language)                                                                   \
 	OPTION(BOOL, name_, "true",                                                                \
@@ -292,6 +292,13 @@ void ebpf_options_find_runtimes(struct ebpf_options *o, const struct andiron_hos
 	note_lacking(o);
 }
 
+/* Of a bool: the default is what is done. */
+static bool is_done_anyway(const struct andiron_option *option, const struct andiron_value *v)
+{
+	return v->kind == ANDIRON_VALUE_BOOL && option->default_text &&
+	       (strcmp(option->default_text, "true") == 0) == (v->integer != 0);
+}
+
 /* What was asked for and is not done. */
 static void note_ignored(struct ebpf_options *o, const struct andiron_value *args)
 {
@@ -300,7 +307,7 @@ static void note_ignored(struct ebpf_options *o, const struct andiron_value *arg
 		const struct andiron_value *v = value_get(args, option->name);
 
 		if (option->effect && v && !(v->flags & ANDIRON_VALUE_DEFAULTED) &&
-		    (v->kind != ANDIRON_VALUE_BOOL || v->integer != 0))
+		    !is_done_anyway(option, v))
 			note(o, option->name, option->effect);
 	}
 }

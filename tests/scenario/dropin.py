@@ -370,6 +370,27 @@ def a_reload_may_end_who_asked_for_it():
 
 
 @case
+def what_is_so_anyway_is_no_warning():
+    """An argument without effect makes a warning where it asks for what is not done, and there
+    alone."""
+    sampler = """
+pyroscope.ebpf "host" {
+  forward_to             = [pyroscope.write.w.receiver]
+  php_enabled            = %s
+  load_probe             = %s
+  off_cpu_threshold      = %s
+  collect_kernel_profile = %s
+}
+"""
+    named = ("php_enabled", "load_probe", "off_cpu_threshold", "collect_kernel_profile")
+    quiet = andiron("validate", config(sampler % ("false", "false", "0", "true"))).expect(0)
+    assert "warning" not in quiet.out + quiet.err, quiet.out + quiet.err
+    andiron("validate", config(sampler % ("true", "true", "0.1", "false"))).expect(
+        0, *(f"argument {name} is accepted but ignored" for name in named)
+    )
+
+
+@case
 def notes_on_samples_are_for_samplers():
     """Who only follows processes, for recordings of JVMs, is told nothing of what samples lack."""
     need_root()

@@ -93,9 +93,17 @@ static const struct andiron_option *find(struct body *body, const struct stmt *s
 	return option;
 }
 
+/* Whether it asks for what is done anyway. */
+static bool is_default(const struct andiron_option *option, const struct stmt *s)
+{
+	return !s->block && option->default_text && str_is(s->value->text, option->default_text);
+}
+
 static void warn(struct body *body, const struct andiron_option *option, const struct stmt *s)
 {
-	const char *effect = option->flags & ANDIRON_OPTION_IGNORED ? option->effect : NULL;
+	const char *effect = option->flags & ANDIRON_OPTION_IGNORED && !is_default(option, s)
+				     ? option->effect
+				     : NULL;
 
 	if (option->until)
 		lang_warning(body->b->l, s->place, effect, "%s %s was dropped in %s",

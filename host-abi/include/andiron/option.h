@@ -31,7 +31,8 @@ extern "C" {
 #define ANDIRON_OPTION_REPEATED 2u /* a block that may stand several times; order is kept */
 /* a value of another type is handed to `validate` as written, instead of being refused */
 #define ANDIRON_OPTION_LENIENT 4u
-/* accepted so that a file for Alloy loads; `effect` says what that changes */
+/* accepted so that a file for Alloy loads; `effect` says what that changes. Its default is what is
+ * done: nobody is warned who asks for that */
 #define ANDIRON_OPTION_IGNORED 8u
 /* a block with a label, NAME "LABEL" { }, which is the first member of its MAP, under the key "" */
 #define ANDIRON_OPTION_LABELLED 16u
