@@ -74,17 +74,22 @@ static const struct {
 };
 
 #define OTHERS_HINT                                                                                \
-	"leave it in a file of Alloy's; the blocks for profiles, with the discovery that they "    \
-	"name, go into a file of andiron's"
+	"leave it in a file of Alloy's; the blocks for profiles, with all that they name, go "     \
+	"into a file of andiron's"
 
-/* Says so of a component of another signal. */
+#define SOURCES_HINT                                                                               \
+	"a program of yours can give discovery.http or discovery.file the targets of a source "    \
+	"that andiron does not ask"
+
+/* Says so of a component of another signal; how to split the file once, at the first. */
 static bool is_other_signal(struct draft *d, const struct stmt *s)
 {
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (str_starts(s->name, str_of(others[i].beginning))) {
-			lang_error(&d->l, s->place, OTHERS_HINT,
+			lang_error(&d->l, s->place, d->split_told ? NULL : OTHERS_HINT,
 				   "%.*s is for %s; andiron takes profiles",
 				   STR_FMT(str_first(s->name, 200)), others[i].signal);
+			d->split_told = true;
 			return true;
 		}
 	return false;
@@ -103,6 +108,8 @@ static void unknown_component(struct draft *d, const struct scope *scope, const 
 		n += module_names(d, scope, names + n, MAX_NAMES);
 	near = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
 	hint = draft_searched(d);
+	if (!near && str_starts(s->name, STR("discovery.")))
+		near = SOURCES_HINT;
 	if (near && hint)
 		hint = arena_printf(d->l.arena, "%s\n%s", near, hint);
 	lang_error(&d->l, s->place, hint, "there is no component \"%.*s\"",

@@ -134,8 +134,29 @@ TEST(refuses_what_is_no_component)
 		    "takes profiles\n"
 		    "    1 | otelcol.exporter.otlp \"a\" {}\n"
 		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
-		    "  leave it in a file of Alloy's; the blocks for profiles, with the discovery "
-		    "that they name, go into a file of andiron's\n");
+		    "  leave it in a file of Alloy's; the blocks for profiles, with all that they "
+		    "name, go into a file of andiron's\n");
+	expect_plan("discovery.consul \"a\" {}",
+		    "f:1:1: error: there is no component \"discovery.consul\"\n"
+		    "    1 | discovery.consul \"a\" {}\n"
+		    "      | ^~~~~~~~~~~~~~~~\n"
+		    "  a program of yours can give discovery.http or discovery.file the targets of "
+		    "a source that andiron does not ask\n" SEARCHED);
+}
+
+/* How a file of several signals is split is said once, not at each of its blocks. */
+TEST(says_once_how_to_split)
+{
+	expect_plan("loki.write \"a\" {}\n"
+		    "loki.write \"b\" {}\n",
+		    "f:1:1: error: loki.write is for logs; andiron takes profiles\n"
+		    "    1 | loki.write \"a\" {}\n"
+		    "      | ^~~~~~~~~~\n"
+		    "  leave it in a file of Alloy's; the blocks for profiles, with all that they "
+		    "name, go into a file of andiron's\n"
+		    "f:2:1: error: loki.write is for logs; andiron takes profiles\n"
+		    "    2 | loki.write \"b\" {}\n"
+		    "      | ^~~~~~~~~~\n");
 }
 
 /* Who refers to a block that was refused is not to blame. */
