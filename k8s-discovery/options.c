@@ -2,6 +2,7 @@
 /* Tables of options. Contract in options.h. */
 #include "k8s-discovery/options.h"
 
+#include "base/clock.h"
 #include "client/options.h"
 #include "client/polling.h"
 
@@ -66,6 +67,17 @@ static const struct andiron_option options[] = {
 	CLIENT_OPTIONS,
 };
 const struct andiron_options kubernetes_options = ANDIRON_OPTIONS(options);
+
+static const struct andiron_option of_kubelet[] = {
+	OPTION(STRING, "url", "\"https://localhost:10250\"",
+	       "URL of the kubelet, to which /pods is added."),
+	OPTION(DURATION, "refresh_interval", "\"5s\"", "How often it is asked for its pods.",
+	       .min = NS_PER_SEC, .max = INT64_MAX),
+	OPTION(STRINGS, "namespaces", NULL,
+	       "Namespaces whose pods are targets; all where the list is empty."),
+	CLIENT_OPTIONS,
+};
+const struct andiron_options kubelet_options = ANDIRON_OPTIONS(of_kubelet);
 
 static const struct andiron_option client[] = {
 	OPTION(STRING, "api_server", NULL,

@@ -4,4 +4,4 @@
 
 #include <andiron/component.h>
 
-extern const struct andiron_options kubernetes_options, remote_options;
+extern const struct andiron_options kubernetes_options, kubelet_options, remote_options;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* andiron-kubernetes.so: discovery.kubernetes, which discovery.c runs, remote.kubernetes.secret and
- * remote.kubernetes.configmap, which remote.c runs. */
+/* andiron-kubernetes.so: discovery.kubernetes, which discovery.c runs, discovery.kubelet, which
+ * kubelet.c runs, remote.kubernetes.secret and remote.kubernetes.configmap, which remote.c runs. */
 #include "abi/metrics.h"
 #include "client/loop.h"
 #include "k8s-discovery/arguments.h"
 #include "k8s-discovery/discovery.h"
+#include "k8s-discovery/kubelet.h"
 #include "k8s-discovery/options.h"
 #include "k8s-discovery/remote.h"
 
@@ -97,6 +98,27 @@ static const struct andiron_component kubernetes = {
 	.sender = client_serve,
 };
 
+static const struct andiron_export pods[] = {
+	{"targets", ANDIRON_EXPORT_TARGETS, 0, "The ports and containers of the pods."},
+};
+
+static const struct andiron_component kubelet = {
+	.size = sizeof(kubelet),
+	.name = "discovery.kubelet",
+	.summary = "Finds the pods of a node through its kubelet.",
+	.options = &kubelet_options,
+	.exports = pods,
+	.n_exports = 1,
+	.validate = kubelet_check,
+	.create = kubelet_create,
+	.start = kubelet_start,
+	.stop = kubelet_stop,
+	.destroy = kubelet_free,
+	.metrics = kubelet_metrics,
+	.resend = kubelet_resend,
+	.sender = client_serve,
+};
+
 static const struct andiron_export data[] = {
 	{"data", ANDIRON_EXPORT_VALUE, 0, "The object's entries, by key."},
 };
@@ -137,4 +159,5 @@ static const struct andiron_component configmap = {
 	.sender = client_serve,
 };
 
-ANDIRON_PLUGIN("kubernetes", ANDIRON_VERSION, "Apache-2.0", &kubernetes, &secret, &configmap);
+ANDIRON_PLUGIN("kubernetes", ANDIRON_VERSION, "Apache-2.0", &kubernetes, &kubelet, &secret,
+	       &configmap);

@@ -3,10 +3,12 @@
 """Pods: from a Kubernetes API server to profiles under their pod's labels."""
 
 import contextlib
+import json
 import os
 import signal
 import sys
 
+from answers import Server, says
 from cgroups import Container
 from kubeapi import (
     TOKEN,
@@ -209,6 +211,45 @@ def told_apart():
     stacks = folded("out.folded")
     assert sum(stacks.values()) == books["taken"]
     assert share(stacks, "workload_70") > 0.5
+
+
+@case
+def a_kubelet_is_asked_again_and_again():
+    """Its targets come and go with its pods. What is no list of pods, or half of one, takes none
+    away, and its health says why."""
+    made = [pod("shop", f"web-{i}", f"u{i}", {"app": "0" * 64}) for i in range(3)]
+    answer = lambda n: json.dumps({"kind": "PodList", "metadata": {}, "items": made[:n]})
+    targets = "andiron_kubelet_targets"
+    with Server(says(answer(2))) as kubelet:
+        path = write(
+            "agent.alloy",
+            f"""
+discovery.kubelet "node" {{
+  url              = "http://127.0.0.1:{kubelet.port}"
+  refresh_interval = "1s"
+}}
+discovery.relabel "node" {{
+  targets = discovery.kubelet.node.targets
+}}
+""",
+        )
+        with Agent(path) as agent:
+            agent.until_metric(targets, exactly=2)
+            for wrong, words in (
+                (says("no", 403), "answered 403"),
+                (says("<html>"), "127.0.0.1"),
+                (says("{}"), "127.0.0.1"),
+                (says(answer(1)[:-9]), "127.0.0.1"),
+            ):
+                kubelet.answer = wrong
+                agent.until_health("discovery.kubelet.node", "unhealthy", words)
+                assert agent.metric(targets) == 2
+                kubelet.answer = says(answer(2))
+                agent.until_health("discovery.kubelet.node", "healthy", "2 pods")
+            for n in (3, 1, 0):
+                kubelet.answer = says(answer(n))
+                agent.until_metric(targets, exactly=n)
+            assert {path for _, path, _, _ in kubelet.seen} == {"/pods"}, kubelet.seen
 
 
 @case

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 
+from answers import Server, by_path, says
 from kubeapi import TOKEN, KubeApi, pod
 from ports import free_port
 from sources import keep, kept
@@ -207,6 +208,47 @@ discovery.kubernetes "pods" {{
     assert names(seen["discovery.kubernetes.pods"]["targets"]) == ["job-1", "web-1", "web-2"], seen
     assert names(seen["discovery.relabel.web"]["targets"]) == ["web-1", "web-2"], seen
     assert names(d["target"] for d in seen["discovery.relabel.web"]["dropped"]) == ["job-1"], seen
+
+
+@case
+def pods_of_a_kubelet():
+    """A kubelet's pods are what the API server's would be; `namespaces` says whose."""
+    made = [
+        pod(space, name, f"uid-{name}", {"main": "0" * 64}, app="web")
+        for space, name in (("shop", "web-1"), ("shop", "web-2"), ("other", "web-3"))
+    ]
+    made[0]["spec"]["containers"][0]["ports"] = [{"name": "pprof", "containerPort": 6060}]
+    listed = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": made}
+    with KubeApi() as api, Server(by_path(**{"node/pods": says(json.dumps(listed))})) as kubelet:
+        for one in made:
+            api.set(one)
+        given(f"""
+discovery.kubernetes "api" {{
+  role              = "pod"
+  api_server        = "https://127.0.0.1:{api.port}"
+  bearer_token_file = "{write(os.path.abspath("token"), TOKEN)}"
+  tls_config {{
+    ca_file = "{os.path.abspath("ca.crt")}"
+  }}
+}}
+discovery.kubelet "all" {{
+  url          = "http://127.0.0.1:{kubelet.port}/node"
+  bearer_token = "let me in"
+}}
+discovery.kubelet "shop" {{
+  url        = "http://127.0.0.1:{kubelet.port}/node"
+  namespaces = ["shop", "none"]
+}}
+""")
+        seen = targets()
+        asked = {head.get("Authorization") for _, _, head, _ in kubelet.seen}
+    by_name = lambda found: sorted(
+        seen[found]["targets"], key=lambda t: t["__meta_kubernetes_pod_name"]
+    )
+    assert by_name("discovery.kubelet.all") == by_name("discovery.kubernetes.api"), seen
+    assert by_name("discovery.kubelet.shop") == by_name("discovery.kubelet.all")[:2], seen
+    assert by_name("discovery.kubelet.shop")[0]["__address__"] == "10.0.0.7:6060", seen
+    assert asked == {None, "Bearer let me in"}, asked
 
 
 @case
