@@ -104,6 +104,9 @@ def it_listens_where_alloy_is_told_to():
         "--cluster.join-addresses",
         "alloy-cluster",
         "--server.http.enable-pprof=false",
+        "--server.http.enable-graphql-playground",
+        "--feature.prometheus.direct-fanout.enabled",
+        "--cluster.use-discovery-v1",
         "--disable-reporting",
         "--config.format=alloy",
     ) as a:
@@ -120,7 +123,7 @@ def it_listens_where_alloy_is_told_to():
         said = end(a)
     for words in [
         "level=warn msg=\"--cluster.enabled: without effect, agents of andiron form no cluster",
-        "--cluster.join-addresses: without effect",
+        "--cluster.join-addresses, --cluster.use-discovery-v1: without effect",
         "--stability.level: without effect",
         "--disable-reporting: without effect",
     ]:

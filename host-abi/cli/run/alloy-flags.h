@@ -37,14 +37,17 @@ struct alloy_flags {
 	{"server.http.enable-pprof", ALLOY_NOTED_BOOL(type, member)},				   \
 	{"server.http.disable-support-bundle", ALLOY_NOTED_BOOL(type, member)},			   \
 	{"server.http.enable-graphql", ALLOY_NOTED_BOOL(type, member)},				   \
+	{"server.http.enable-graphql-playground", ALLOY_NOTED_BOOL(type, member)},		   \
 	{"stability.level", ALLOY_NOTED(type, member)},						   \
 	{"feature.community-components.enabled", ALLOY_NOTED_BOOL(type, member)},		   \
 	{"feature.component-shutdown-deadline", ALLOY_NOTED(type, member)},			   \
 	{"feature.prometheus.metric-validation-scheme", ALLOY_NOTED(type, member)},		   \
+	{"feature.prometheus.direct-fanout.enabled", ALLOY_NOTED_BOOL(type, member)},		   \
 	{"disable-reporting", ALLOY_NOTED_BOOL(type, member)},					   \
 	{"config.bypass-conversion-errors", ALLOY_NOTED_BOOL(type, member)},			   \
 	{"config.extra-args", ALLOY_NOTED(type, member)},					   \
 	{"cluster.enabled", ALLOY_NOTED_BOOL(type, member)},					   \
+	{"cluster.use-discovery-v1", ALLOY_NOTED_BOOL(type, member)},				   \
 	{"cluster.node-name", ALLOY_NOTED(type, member)},					   \
 	{"cluster.advertise-address", ALLOY_NOTED(type, member)},				   \
 	{"cluster.advertise-interfaces", ALLOY_NOTED(type, member)},				   \
