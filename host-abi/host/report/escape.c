@@ -29,34 +29,54 @@ void text_label(struct buf *out, struct str s)
 	buf_putc(out, '"');
 }
 
-static void line(struct buf *out, struct str s, bool quoted)
+void text_line(struct buf *out, struct str s)
 {
 	while (s.n) {
 		size_t n = str_utf8_length(s);
 
 		if (!n || control(s))
 			buf_printf(out, "\\x%02x", (unsigned int)(unsigned char)s.p[0]);
-		else if (quoted && (s.p[0] == '"' || s.p[0] == '\\'))
-			buf_printf(out, "\\%c", s.p[0]);
 		else
 			buf_append(out, s.p, n);
 		s = str_skip(s, n && !control(s) ? n : 1);
 	}
 }
 
-void text_line(struct buf *out, struct str s)
+static bool is_bare(struct str s)
 {
-	line(out, s, false);
+	bool bare = s.n > 0;
+
+	while (bare && s.n) {
+		size_t n = str_utf8_length(s);
+
+		bare = n && !control(s) && s.p[0] != ' ' && s.p[0] != '=' && s.p[0] != '"';
+		s = str_skip(s, n ? n : 1);
+	}
+	return bare;
 }
 
+/* Readers of logfmt know the escapes of JSON only, and drop a line that has another. */
 void text_value(struct buf *out, struct str s)
 {
-	bool quoted = s.n == 0 || str_find(s, ' ') < s.n || str_find(s, '=') < s.n ||
-		      str_find(s, '"') < s.n;
+	if (is_bare(s)) {
+		buf_str_append(out, s);
+		return;
+	}
+	buf_putc(out, '"');
+	while (s.n) {
+		size_t n = str_utf8_length(s);
 
-	if (quoted)
-		buf_putc(out, '"');
-	line(out, s, quoted);
-	if (quoted)
-		buf_putc(out, '"');
+		if (!n)
+			buf_str_append(out, STR("\\ufffd"));
+		else if (s.p[0] == '\n')
+			buf_str_append(out, STR("\\n"));
+		else if (control(s))
+			buf_printf(out, "\\u%04x", (unsigned int)(unsigned char)s.p[n - 1]);
+		else if (s.p[0] == '"' || s.p[0] == '\\')
+			buf_printf(out, "\\%c", s.p[0]);
+		else
+			buf_append(out, s.p, n);
+		s = str_skip(s, n ? n : 1);
+	}
+	buf_putc(out, '"');
 }

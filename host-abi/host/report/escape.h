@@ -11,5 +11,6 @@ void text_label(struct buf *out, struct str s);
 /* One line: control characters and what is not UTF-8 are escaped as \xNN. */
 void text_line(struct buf *out, struct str s);
 
-/* A log value: as text_line, in quotes where it holds a space, '=' or '"' or is empty. */
+/* A value of logfmt: in quotes, with JSON's escapes, where it is empty or holds a space, '=', '"'
+ * or what has to be escaped. What is not UTF-8 becomes U+FFFD. */
 void text_value(struct buf *out, struct str s);

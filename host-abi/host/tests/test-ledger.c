@@ -219,7 +219,7 @@ TEST(log_lines_are_lines)
 	log_write(&h.log, ANDIRON_LOG_DEBUG, STR("x.y"), STR("not shown"), NULL, 0);
 	out = hear(&h);
 	expect_str(str_skip(out, 12),
-		   " warn  x.y: two\\x0alines\\x0d path=\"a b\\x0a\\x1b[31m\\\"\\xff\"\n");
+		   " warn  x.y: two\\x0alines\\x0d path=\"a b\\n\\u001b[31m\\\"\\ufffd\"\n");
 }
 
 TEST(log_writes_json)
@@ -236,7 +236,8 @@ TEST(log_writes_json)
 				 "\"k\":\"\\\"\\\\\\n\\u0001\\ufffd\"}\n")));
 }
 
-/* Alloy's keys in its order; a value is quoted where it must be. */
+/* Alloy's keys in its order; a value is quoted where it must be, with no escapes but JSON's, which
+ * is what readers of logfmt know. */
 TEST(log_writes_logfmt)
 {
 	struct heard h;
@@ -247,8 +248,14 @@ TEST(log_writes_logfmt)
 	log_write(&h.log, ANDIRON_LOG_WARN, STR("x.y"), STR("say \"a\"\n"), &kv, 1);
 	out = hear(&h);
 	expect(str_starts(out, STR("ts=20")));
-	expect(str_ends(out, STR("Z level=warn msg=\"say \\\"a\\\"\\x0a\" component_id=x.y "
+	expect(str_ends(out, STR("Z level=warn msg=\"say \\\"a\\\"\\n\" component_id=x.y "
 				 "path=\"a b\"\n")));
+
+	listen_to(&h, LOG_LOGFMT);
+	log_write(&h.log, ANDIRON_LOG_WARN, STR("x.y"), STR("a\x01\xff\xc2\x85\\"), NULL, 0);
+	out = hear(&h);
+	expect(str_ends(out, STR("Z level=warn msg=\"a\\u0001\\ufffd\\u0085\\\\\" "
+				 "component_id=x.y\n")));
 }
 
 /* A log that runs changes its level and form from line to line. */
