@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An agent that exports what it is made of, as Fluent Bit does: its own JSON, YAML, HTTP and BPF
- * libraries, all of other versions. Every function of them ends the test. */
+ * libraries, all of other versions. Every function of them ends the test. protobuf-c it has as a
+ * whole, so that no plugin is refused for it (host/registry/symbol-capture.h). */
 #include "host/registry.h"
 #include "testing/test.h"
 
@@ -22,6 +23,12 @@ POISONED(curl_easy_setopt)
 POISONED(json_object_get)
 POISONED(json_loadb)
 POISONED(lzma_code)
+POISONED(protobuf_c_message_descriptor_get_field)
+POISONED(protobuf_c_message_free_unpacked)
+POISONED(protobuf_c_message_get_packed_size)
+POISONED(protobuf_c_message_pack)
+POISONED(protobuf_c_message_pack_to_buffer)
+POISONED(protobuf_c_message_unpack)
 POISONED(ring_buffer__new)
 POISONED(yaml_parser_load)
 

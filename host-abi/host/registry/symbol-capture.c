@@ -183,21 +183,58 @@ static const char *captor(const struct symbols *s, const char *name)
 	return info.dli_fname && *info.dli_fname ? info.dli_fname : "the program";
 }
 
+static int captured(const char *name, const char *who, struct error *err)
+{
+	return error_set(err, -ENOEXEC,
+			 "%s has a function %s of its own, which would be called in place of the "
+			 "library's that the plugin needs; link it so that it does not export that "
+			 "name",
+			 who, name);
+}
+
+/* zstd and protobuf-c only add to their interfaces, and what they hand out is opaque or tells its
+ * own layout. So a program that has all the functions may answer, but not one that has some: two
+ * versions would share a structure. */
+static const char *const lasting[] = {"ZSTD_", "protobuf_c_"};
+
+#define N_LASTING (sizeof(lasting) / sizeof(lasting[0]))
+
+/* Names of one lasting library: the first that somebody else would answer, and who. */
+struct answers {
+	const char *name, *who;
+	bool own; /* there is one that nobody else would answer */
+};
+
+static struct answers *find_lasting(struct answers all[N_LASTING], const char *name)
+{
+	for (size_t i = 0; i < N_LASTING; i++)
+		if (strncmp(name, lasting[i], strlen(lasting[i])) == 0)
+			return &all[i];
+	return NULL;
+}
+
 static int check_names(const struct symbols *s, struct error *err)
 {
+	struct answers all[N_LASTING] = {0};
+
 	for (uint64_t i = 0; i < s->n; i++) {
 		const char *name = text(s, s->table[i].st_name), *who;
+		struct answers *of;
 
 		if (s->table[i].st_shndx != SHN_UNDEF || !*name || is_reserved(name))
 			continue;
 		who = captor(s, name);
-		if (who)
-			return error_set(err, -ENOEXEC,
-					 "%s has a function %s of its own, which would be called "
-					 "in place of the library's that the plugin needs; link "
-					 "it so that it does not export that name",
-					 who, name);
+		of = find_lasting(all, name);
+		if (who && !of)
+			return captured(name, who, err);
+		if (of && who && !of->who)
+			*of = (struct answers){name, who, of->own};
+		else if (of)
+			of->own |= !who || strcmp(who, of->who) != 0;
 	}
+	for (size_t i = 0; i < N_LASTING; i++)
+		if (all[i].who && all[i].own)
+			return captured(all[i].name, all[i].who, err);
 	return 0;
 }
 

@@ -10,6 +10,9 @@
 
 int nobody_has_this_function(void);
 int32_t library_function(void);
+unsigned int ZSTD_isError(size_t code);
+unsigned int ZSTD_getErrorCode(size_t code);
+unsigned int ZSTD_toFlushNow(size_t code);
 
 #ifndef VARIANT_NO_VERBS
 static int32_t test_create(const struct andiron_host *host, uint64_t instance,
@@ -34,6 +37,10 @@ static int32_t test_start(void *self, struct andiron_error *err)
 	return nobody_has_this_function();
 #elif defined(VARIANT_CAPTURED)
 	return library_function();
+#elif defined(VARIANT_CAPTURED_WHOLE)
+	return (int32_t)(ZSTD_isError(0) + ZSTD_getErrorCode(0));
+#elif defined(VARIANT_CAPTURED_PARTLY)
+	return (int32_t)(ZSTD_isError(0) + ZSTD_toFlushNow(0));
 #elif defined(VARIANT_INTERPOSED)
 	return *l64a(1) ? 0 : -1;
 #else

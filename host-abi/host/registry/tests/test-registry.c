@@ -156,6 +156,9 @@ __attribute__((visibility("default"))) int32_t library_function(void)
 	return -EPROTO;
 }
 
+/* zstd's, or some of it. */
+__attribute__((visibility("default"))) unsigned int ZSTD_isError, ZSTD_getErrorCode;
+
 __attribute__((visibility("default"))) char *l64a(long value)
 {
 	return NULL;
@@ -171,6 +174,20 @@ TEST(a_captured_call_is_refused_by_name)
 
 	expect_variant_refused("captured", " has a function library_function of its own");
 	copy_plugin(&f, "interposed");
+	r = open_folder(&f);
+	expect(registry_find(r, STR("test.thing")));
+	registry_free(r);
+	remove_folder(&f);
+}
+
+/* The functions of zstd may be the program's, but for one version only. */
+TEST(a_lasting_library_is_answered_as_a_whole)
+{
+	struct folder f = make_folder();
+	struct registry *r;
+
+	expect_variant_refused("captured-partly", " has a function ZSTD_isError of its own");
+	copy_plugin(&f, "captured-whole");
 	r = open_folder(&f);
 	expect(registry_find(r, STR("test.thing")));
 	registry_free(r);
