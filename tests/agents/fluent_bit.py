@@ -1,32 +1,38 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""in_andiron.so in a host that speaks Fluent Bit's interface for plugins found by name, as its
-flb_plugin_proxy.c and proxy/go do.
+"""in_andiron.so and out_andiron.so in a host that speaks Fluent Bit's interface for plugins found
+by name, as its flb_plugin_proxy.c and proxy/go do.
 
-MODULE: in_andiron.so
+MODULE, OUTPUT: in_andiron.so, out_andiron.so
+FUNCTIONS: a library with those that Fluent Bit 5 exports
 TEST_PLUGINS: the folders of andiron's plugins
 ANDIRON, WORKLOAD: the command, and a program that takes CPU time
 """
 
 import ctypes
+import http.server
 import os
 import re
+import shutil
 import struct
+import threading
 import time
 
 from tap import ANDIRON, WORKLOAD, Background, case, main, need_root, run, write
 from waiting import until
 
-MODULE = os.environ["MODULE"]
+MODULE, OUTPUT = os.environ["MODULE"], os.environ["OUTPUT"]
+OK, RETRY, ERROR = 1, 2, 0
 Property = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 Text = ctypes.c_char_p
-# What the plugin gives a printf: three texts.
-Log = ctypes.CFUNCTYPE(None, ctypes.c_int, Text, ctypes.c_int, Text, Text, Text, Text)
+# What the plugin gives a printf: four texts.
+Log = ctypes.CFUNCTYPE(None, ctypes.c_int, Text, ctypes.c_int, Text, Text, Text, Text, Text)
 
 
 class Definition(ctypes.Structure):
     _fields_ = [(n, ctypes.c_int) for n in ("type", "proxy", "flags")]
     _fields_ += [(n, ctypes.c_char_p) for n in ("name", "description")]
+    _fields_ += [("signals", ctypes.c_int)]
 
 
 class Api(ctypes.Structure):
@@ -39,16 +45,17 @@ class Input(ctypes.Structure):
 
 
 class Host:
-    """One input with these properties."""
+    """One plugin with these properties; `signals` of it are said, and whether it is an output."""
 
-    def __init__(self, **properties):
-        self.module = ctypes.CDLL(MODULE)
+    def __init__(self, module=MODULE, kind=1, signals=0, **properties):
+        self.module = ctypes.CDLL(module)
         self.log, self.records = [], []
         self.kept = {
             k.encode(): ctypes.create_string_buffer(v.encode()) for k, v in properties.items()
         }
+        read = Property(self.property)
         self.api = Api(
-            input_property=Property(self.property),
+            **{("output" if kind == 2 else "input") + "_property": read},
             log=Log(
                 lambda level, file, line, form, *texts: self.log.append(
                     (level, b"".join(texts).decode())
@@ -58,8 +65,8 @@ class Host:
         self.input = Input(b"andiron", ctypes.pointer(self.api), 77)
         self.definition = Definition()
         assert self.module.FLBPluginRegister(ctypes.byref(self.definition)) == 0
-        assert (self.definition.type, self.definition.proxy) == (1, 11)
-        assert self.definition.name == b"andiron"
+        assert (self.definition.type, self.definition.proxy) == (kind, 11)
+        assert (self.definition.name, self.definition.signals) == (b"andiron", signals)
 
     def property(self, key, instance):
         assert instance == 77
@@ -76,6 +83,9 @@ class Host:
             self.records += list(unpack(ctypes.string_at(data, size.value)))
             assert self.module.FLBPluginInputCleanupCallback(data) == 1
         return self.records
+
+    def flush(self, chunk):
+        return self.module.FLBPluginFlush(chunk, ctypes.c_size_t(len(chunk)), b"tag")
 
     def found(self, **wanted):
         """The last record with these values."""
@@ -112,6 +122,29 @@ def unpack(data):
 
 def host(**properties):
     return Host(plugin_dirs=os.environ["TEST_PLUGINS"], interval_sec="1", **properties)
+
+
+class FluentBit5:
+    """A process as Fluent Bit 5 is; its plugins are copies, since one that is loaded stays bound to
+    what was there."""
+
+    def __init__(self):
+        self.functions = ctypes.CDLL(os.environ["FUNCTIONS"], mode=ctypes.RTLD_GLOBAL)
+        self.functions.taken.restype = ctypes.c_void_p
+        self.full = ctypes.c_int.in_dll(self.functions, "full")
+
+    def taken(self, signal):
+        size = ctypes.c_size_t()
+        data = self.functions.taken(signal, ctypes.byref(size))
+        return ctypes.string_at(data, size.value) if data else b""
+
+    @staticmethod
+    def load(module, **properties):
+        copy = os.path.abspath("5-" + os.path.basename(module))
+        if not os.path.exists(copy):
+            shutil.copy(module, copy)
+        dirs = os.environ["TEST_PLUGINS"]
+        return Host(copy, plugin_dirs=dirs, worker=ANDIRON, **properties)
 
 
 def own(pid):
@@ -186,15 +219,181 @@ def mistakes():
 
 
 @case
+def signals():
+    """Fluent Bit 5 gets profiles with names, and metrics where they are asked for; before 5 there
+    are none of the first, and an output of profiles does not start"""
+    need_root()
+    old = host(emit="profiles")
+    assert old.start() < 0 and "profiles need 5.0 or later" in old.text(), old.text()
+    old = Host(OUTPUT, 2, url="http://127.0.0.1:1")
+    assert old.start() < 0 and "use 5.0 or later" in old.text(), old.text()
+    five = FluentBit5()
+    with Background(WORKLOAD, "600") as work:
+        inputs = five.load(MODULE, interval_sec="1", config=own(work.pid))
+        assert inputs.start() > 0, inputs.text()
+        until(lambda: inputs.collect() or b"work" in five.taken(0), "a profile")
+        request = five.taken(0)
+        for word in (b"service.name", b"pod", b"p1", b"main", b"samples"):
+            assert word in request, (word, request)
+        inputs.end()
+        assert not inputs.records and not five.taken(1), "it gave what nobody asked for"
+        five.full.value = 1
+        inputs = five.load(
+            MODULE, interval_sec="1", config=own(work.pid), emit="profiles, metrics, records"
+        )
+        assert inputs.start() > 0, inputs.text()
+        until(
+            lambda: any("refused" in r.get("labels", "") for _, r in inputs.collect()),
+            "a count of what the pipeline did not take",
+        )
+        five.full.value = 0
+        until(lambda: inputs.collect() and five.taken(1), "metrics")
+        assert b"# TYPE andiron_samples_taken_total counter" in five.taken(1)
+        inputs.end()
+
+
+# --- The output ---
+
+
+class Pyroscope(http.server.ThreadingHTTPServer):
+    """Keeps what is pushed."""
+
+    def __init__(self):
+        self.pushed = []
+        super().__init__(("127.0.0.1", 0), Pusher)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Pusher(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.server.pushed.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.send_header("Content-Type", self.headers["Content-Type"])
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def pack(value):
+    """msgpack, as Fluent Bit's library writes it."""
+    if isinstance(value, str):
+        value = value.encode()
+        return b"\xda" + struct.pack(">H", len(value)) + value
+    if isinstance(value, bytes):
+        return b"\xc4" + bytes([len(value)]) + value
+    if isinstance(value, dict):
+        body = b"".join(pack(k) + pack(v) for k, v in value.items())
+        return b"\xde" + struct.pack(">H", len(value)) + body
+    if isinstance(value, list):
+        return b"\xdc" + struct.pack(">H", len(value)) + b"".join(map(pack, value))
+    if value is None:
+        return b"\xc0"
+    return (b"\xd3" + struct.pack(">q", value)) if value < 0 or value > 127 else bytes([value])
+
+
+def chunk(service, functions):
+    """A profile of one stack, leaf first, with 3 samples of 10 ms."""
+    strings = ["", "samples", "count", "cpu", "nanoseconds", "/bin/shop"] + functions
+    named = [{"id": 0, "name": 6 + i, "filename": 0} for i in range(len(functions))]
+    at = [
+        {"mapping_index": 1, "address": 16 + i, "lines": [{"function_index": 1 + i, "line": 7}]}
+        for i in range(len(functions))
+    ]
+    profile = {
+        "profile_id": bytes(16),
+        "attributes": {},
+        "sample_types": [{"type": 1, "unit": 2, "aggregation_temporality": 0}],
+        "sample": [
+            {"location_index": list(range(1, 1 + len(functions))), "values": [3], "attributes": [1]}
+        ],
+        "mappings": [{}, {"memory_start": 0, "memory_limit": 0, "filename": 5, "attributes": [1]}],
+        "locations": [{}] + at,
+        "functions": [{}] + named,
+        "attribute_table": {"": "", "process.executable.build_id.gnu": "abcdef0123456789"},
+        "string_table": strings,
+        "time_nanos": time.time_ns(),
+        "duration_nanos": 10**9,
+        "period_type": {"type": 3, "unit": 4, "aggregation_temporality": 0},
+        "period": 10**7,
+    }
+    scope = {"instrumentation_scope": {"name": None, "attributes": {}}, "profiles": [profile]}
+    resource = {"attributes": {"service.name": service, "process.pid": 4711}}
+    all_of_it = [{"resource": resource, "scope_profiles": [scope], "schema_url": None}]
+    return pack({"meta": {}, "profiles": all_of_it})
+
+
+@case
+def output():
+    """a chunk is OK once the writer has it, and comes to Pyroscope with its labels and functions"""
+    server = Pyroscope()
+    FluentBit5()
+    out = FluentBit5.load(OUTPUT, kind=2, signals=16, url=server.url)
+    assert out.start() > 0, out.text()
+    assert out.flush(chunk("shop", ["leaf", "main"]) + chunk("till", ["open"])) == OK, out.text()
+    until(lambda: b"till" in b"".join(server.pushed), "both profiles of a chunk")
+    pushed = b"".join(server.pushed)
+    for word in (b"service_name", b"shop", b"process_cpu"):
+        assert word in pushed, (word, pushed)
+    assert out.flush(b"\x81\xa8profiles\x91") == ERROR, "what is cut off was taken"
+    assert "the chunk's bytes are no profiles" in out.text(), out.text()
+    empty = pack({"meta": {}, "profiles": []})
+    assert out.flush(empty) == OK and out.flush(b"") == OK
+    out.end()
+    server.shutdown()
+
+
+@case
+def output_retries():
+    """while a writer cannot take more, Fluent Bit is to come again"""
+    text = """fluent_bit.profiles {
+  forward_to = []
+}
+"""
+    FluentBit5()
+    config = os.path.abspath(write("nobody.alloy", text))
+    out = FluentBit5.load(OUTPUT, kind=2, signals=16, config=config)
+    assert out.start() > 0, out.text()
+    assert out.flush(chunk("shop", ["leaf", "main"])) == RETRY
+    out.end()
+
+
+@case
+def output_mistakes():
+    """an output without a place to send to does not start, and says why"""
+    FluentBit5()
+    text = 'pyroscope.write "x" {\n  endpoint {\n    url = "http://127.0.0.1:1"\n  }\n}\n'
+    idle = os.path.abspath(write("idle.alloy", text))
+    for properties, words in {
+        (): "give either url",
+        (("url", "http://x"), ("config", idle)): "give either url",
+        (("url", 'http://"'),): "a character that no URL has",
+        (("config", idle),): "has no block fluent_bit.profiles",
+        (("config", "/none.alloy"),): "none.alloy",
+    }.items():
+        out = FluentBit5.load(OUTPUT, kind=2, signals=16, **dict(properties))
+        assert out.start() < 0
+        assert words in out.text(), out.text()
+        out.end()
+
+
+@case
 def exports():
-    """it exports the five functions, needs libandiron and the C library, and is no flb- file"""
-    symbols = run("nm", "-D", "--defined-only", MODULE).expect(0).out
-    names = {line.split()[-1] for line in symbols.splitlines()}
-    calls = {"Register", "Init", "InputCallback", "InputCleanupCallback", "Exit"}
-    assert names == {"FLBPlugin" + call for call in calls}, names
-    needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", MODULE).expect(0).out)
-    assert set(needed) <= {"libandiron.so.1", "libc.so.6"}, needed
-    assert not os.path.basename(MODULE).startswith("flb-")
+    """they export their functions, need libandiron and what it needs, and are no flb- files"""
+    for module, calls, needs in (
+        (MODULE, {"InputCallback", "InputCleanupCallback"}, {"libz.so.1", "libprotobuf-c.so.1"}),
+        (OUTPUT, {"Flush"}, {"libz.so.1"}),
+    ):
+        symbols = run("nm", "-D", "--defined-only", module).expect(0).out
+        names = {line.split()[-1] for line in symbols.splitlines()}
+        assert names == {"FLBPlugin" + c for c in calls | {"Register", "Init", "Exit"}}, names
+        needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", module).expect(0).out)
+        assert set(needed) <= {"libandiron.so.1", "libc.so.6"} | needs, needed
+        assert not os.path.basename(module).startswith("flb-")
 
 
 main()

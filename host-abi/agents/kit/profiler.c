@@ -58,8 +58,7 @@ int profiler_open(const struct profiler_options *options, struct andiron **ret, 
 
 	*ret = NULL;
 	how.size = sizeof(how);
-	/* The built-in configuration needs no names of functions. */
-	if (!how.worker && !options->config)
+	if (!how.worker && !options->config && !options->names)
 		how.worker = "";
 	r = andiron_open(&how, ret, ret_text);
 	if (r == 0)

@@ -5,12 +5,15 @@
 
 #include <andiron/embed.h>
 
+#include <stdbool.h>
+
 struct profiler_options {
 	const char *consumer; /* as in embed.profiles "CONSUMER"; an identifier */
 	const char *config;   /* a file, or a folder of them; NULL: the built-in one */
 	uint64_t interval_ms; /* of the built-in one; a second at least */
+	bool names;           /* functions are to have names with the built-in one, too */
 	andiron_profile_fn take;
-	struct andiron_embed embed; /* `worker` NULL: none for the built-in one, else the default */
+	struct andiron_embed embed; /* `worker` NULL: none if nobody wants names */
 };
 
 /* Opens an instance with this configuration. 0, or a negative errno with a text in *ret_text; on

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A chunk of Fluent Bit's as a batch: each of its profiles becomes one of pprof, as `otlp.receive`
+ * makes them (receive-http/otlp-request.h). */
+#pragma once
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <andiron/batch.h>
+
+/* Whoever has the chunk. */
+struct chunk_head {
+	uint64_t producer;
+	int64_t now_ns; /* CLOCK_REALTIME */
+};
+
+/* 0 and one reference, or NULL where there are no samples; `ret_left_out` is told how many profiles
+ * were at fault, and *err why the first was. Or -ENOMEM, -EBADMSG or -E2BIG and a text. O(bytes).
+ */
+int chunk_read(struct str chunk, const struct chunk_head *head, const struct andiron_batch **ret,
+	       uint64_t *ret_left_out, struct error *err);

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cprofiles.h. Which key becomes which field is said by tables: maps become messages. */
+#include "agents/fluent-bit/cprofiles.h"
+
+#include "agents/fluent-bit/msgpack.h"
+#include "base/buf.h"
+#include "protobuf/wire.h"
+
+#include <errno.h>
+
+enum shape { NUMBER, FIXED, PACKED, MESSAGE, MESSAGES };
+
+/* A key of a map, and the field that it becomes. */
+struct rule {
+	const char *key;
+	uint32_t field;
+	enum shape shape;
+	const struct rule *of; /* of MESSAGE and MESSAGES */
+};
+
+/* ProfilesDictionary's tables, and what their entries are made of. */
+#define MAPPINGS   1u
+#define LOCATIONS  2u
+#define FUNCTIONS  3u
+#define STRINGS    5u
+#define ATTRIBUTES 6u
+#define STACKS     7u
+
+static const struct rule mapping[] = {
+	{"memory_start", 1, NUMBER, NULL}, {"memory_limit", 2, NUMBER, NULL},
+	{"file_offset", 3, NUMBER, NULL},  {"filename", 4, NUMBER, NULL},
+	{"attributes", 5, PACKED, NULL},   {0},
+};
+static const struct rule line[] = {
+	{"function_index", 1, NUMBER, NULL},
+	{"line", 2, NUMBER, NULL},
+	{"column", 3, NUMBER, NULL},
+	{0},
+};
+static const struct rule location[] = {
+	{"mapping_index", 1, NUMBER, NULL},
+	{"address", 2, NUMBER, NULL},
+	{"lines", 3, MESSAGES, line},
+	{"attributes", 4, PACKED, NULL},
+	{0},
+};
+static const struct rule function[] = {
+	{"name", 1, NUMBER, NULL},
+	{"system_name", 2, NUMBER, NULL},
+	{"filename", 3, NUMBER, NULL},
+	{"start_line", 4, NUMBER, NULL},
+	{0},
+};
+static const struct rule tables[] = {
+	{"mappings", MAPPINGS, MESSAGES, mapping},
+	{"locations", LOCATIONS, MESSAGES, location},
+	{"functions", FUNCTIONS, MESSAGES, function},
+	{0},
+};
+static const struct rule type[] = {
+	{"type", 1, NUMBER, NULL},
+	{"unit", 2, NUMBER, NULL},
+	{0},
+};
+/* sample_types and sample stand in lists of their own. */
+static const struct rule profile[] = {
+	{"time_nanos", 3, FIXED, NULL},
+	{"duration_nanos", 4, NUMBER, NULL},
+	{"period_type", 5, MESSAGE, type},
+	{"period", 6, NUMBER, NULL},
+	{0},
+};
+static const struct rule sample[] = {
+	{"values", 4, PACKED, NULL},
+	{"timestamps_unix_nano", 5, FIXED, NULL},
+	{0},
+};
+static const struct rule stack[] = {{"location_index", 1, PACKED, NULL}, {0}};
+
+/* --- Values --- */
+
+/* The entries of an array or a map at the front, or 0 for nothing. */
+static int begin(struct str *in, enum token_kind kind, uint64_t *ret)
+{
+	struct token t;
+
+	if (!msgpack_next(in, &t) || (t.kind != kind && t.kind != TOKEN_OTHER))
+		return -EBADMSG;
+	*ret = t.entries;
+	return 0;
+}
+
+static int put_numbers(struct str *in, uint32_t field, bool fixed, struct buf *out)
+{
+	struct buf packed = BUF_NULL;
+	struct token t;
+	uint64_t n;
+	int r = begin(in, TOKEN_ARRAY, &n);
+
+	for (; r == 0 && n > 0; n--) {
+		if (!msgpack_next(in, &t) || t.kind != TOKEN_NUMBER)
+			r = -EBADMSG;
+		else if (fixed)
+			buf_append(&packed, &t.number, sizeof(t.number));
+		else
+			wire_put(&packed, t.number);
+	}
+	if (packed.n)
+		wire_put_bytes(out, field, buf_str(&packed));
+	out->failed |= packed.failed;
+	buf_free(&packed);
+	return r;
+}
+
+static int put_number(struct str *in, uint32_t field, bool fixed, struct buf *out)
+{
+	struct token t;
+
+	if (!msgpack_next(in, &t) || t.kind != TOKEN_NUMBER)
+		return -EBADMSG;
+	if (!fixed) {
+		wire_put_field(out, field, t.number);
+		return 0;
+	}
+	wire_put(out, field << 3 | WIRE_I64);
+	buf_append(out, &t.number, sizeof(t.number));
+	return 0;
+}
+
+static int put_map(struct str *in, const struct rule *rules, struct buf *out);
+
+static int put_message(struct str *in, const struct rule *rule, struct buf *out)
+{
+	struct buf message = BUF_NULL;
+	int r = put_map(in, rule->of, &message);
+
+	wire_put_bytes(out, rule->field, buf_str(&message));
+	out->failed |= message.failed;
+	buf_free(&message);
+	return r;
+}
+
+static int put_messages(struct str *in, const struct rule *rule, struct buf *out)
+{
+	uint64_t n;
+	int r = begin(in, TOKEN_ARRAY, &n);
+
+	for (; r == 0 && n > 0; n--)
+		r = put_message(in, rule, out);
+	return r;
+}
+
+static bool is_array(struct str in)
+{
+	struct token t;
+
+	return msgpack_next(&in, &t) && t.kind == TOKEN_ARRAY;
+}
+
+static int put_value(struct str *in, const struct rule *rule, struct buf *out)
+{
+	switch (rule->shape) {
+	case MESSAGE:
+		return put_message(in, rule, out);
+	case MESSAGES:
+		return put_messages(in, rule, out);
+	case NUMBER:
+	case FIXED:
+	case PACKED:
+	default:
+		return is_array(*in) ? put_numbers(in, rule->field, rule->shape == FIXED, out)
+				     : put_number(in, rule->field, rule->shape == FIXED, out);
+	}
+}
+
+/* Nesting is that of the rules. */
+static int put_map(struct str *in, const struct rule *rules, struct buf *out)
+{
+	struct token key;
+	uint64_t n;
+	int r = begin(in, TOKEN_MAP, &n);
+
+	for (; r == 0 && n > 0; n--) {
+		const struct rule *rule = rules;
+
+		if (!msgpack_next(in, &key) || key.kind != TOKEN_TEXT)
+			return -EBADMSG;
+		while (rule->key && !str_eq(key.text, str_of(rule->key)))
+			rule++;
+		if (rule->key)
+			r = put_value(in, rule, out);
+		else if (!msgpack_skip(in))
+			r = -EBADMSG;
+	}
+	return r;
+}
+
+/* --- Attributes --- */
+
+/* AnyValue: texts, numbers and truths; of others nothing is said. */
+static int put_any(struct str *in, uint32_t field, struct buf *out)
+{
+	struct str whole = *in;
+	struct token t;
+
+	if (!msgpack_next(&whole, &t) || !msgpack_skip(in))
+		return -EBADMSG;
+	if (t.kind == TOKEN_TEXT) {
+		wire_put_head(out, field, wire_size(t.text.n));
+		wire_put_bytes(out, 1, t.text);
+	} else if (t.kind == TOKEN_NUMBER) {
+		wire_put_head(out, field, 1 + wire_length(t.number));
+		wire_put(out, 3 << 3 | WIRE_VARINT);
+		wire_put(out, t.number);
+	}
+	return 0;
+}
+
+/* The keys and values of a map, each pair a message in `field`. With `strings` a key is added to
+ * those, of which there are *n_strings, and named by its position. */
+static int put_pairs(struct str in, uint32_t field, struct buf *strings, uint64_t *n_strings,
+		     struct buf *out)
+{
+	uint64_t n;
+	int r = begin(&in, TOKEN_MAP, &n);
+
+	for (; r == 0 && n > 0; n--) {
+		struct buf pair = BUF_NULL;
+		struct token key;
+
+		if (!msgpack_next(&in, &key) || key.kind != TOKEN_TEXT)
+			return -EBADMSG;
+		if (!strings) {
+			wire_put_bytes(&pair, 1, key.text);
+		} else if (key.text.n) {
+			wire_put_field(&pair, 1, (*n_strings)++);
+			wire_put_bytes(strings, STRINGS, key.text);
+		}
+		r = put_any(&in, 2, &pair);
+		wire_put_bytes(out, field, buf_str(&pair));
+		out->failed |= pair.failed;
+		buf_free(&pair);
+	}
+	return r;
+}
+
+/* --- Profiles --- */
+
+struct reading {
+	struct str resource; /* a map; empty: there is none */
+	struct buf profile, dictionary, request;
+	cprofiles_fn fn;
+	void *context;
+};
+
+static int put_strings(struct str in, struct buf *out, uint64_t *ret_n)
+{
+	struct token t;
+	uint64_t n;
+	int r = begin(&in, TOKEN_ARRAY, &n);
+
+	*ret_n = n;
+	for (; r == 0 && n > 0; n--) {
+		if (!msgpack_next(&in, &t) || t.kind > TOKEN_TEXT)
+			return -EBADMSG;
+		wire_put_bytes(out, STRINGS, t.text);
+	}
+	return r;
+}
+
+/* Each has a stack of its own; the first of the table is nothing. */
+static int put_samples(struct reading *r, struct str in)
+{
+	struct str stack_of, sample_of;
+	uint64_t n, i;
+	int rc = begin(&in, TOKEN_ARRAY, &n);
+
+	wire_put_bytes(&r->dictionary, STACKS, STR(""));
+	for (i = 1; rc == 0 && i <= n; i++) {
+		struct buf b = BUF_NULL;
+
+		stack_of = sample_of = in;
+		rc = put_message(&stack_of, &(struct rule){NULL, STACKS, MESSAGE, stack},
+				 &r->dictionary);
+		wire_put_field(&b, 1, i);
+		if (rc == 0)
+			rc = put_map(&sample_of, sample, &b);
+		in = sample_of;
+		wire_put_bytes(&r->profile, 2, buf_str(&b));
+		r->profile.failed |= b.failed;
+		buf_free(&b);
+	}
+	return rc;
+}
+
+/* What stands under a key of the profile, or nothing. */
+static int part(struct str in, struct str key, struct str *ret)
+{
+	int found = msgpack_find(in, key, ret);
+
+	if (found == 0)
+		*ret = STR("\xc0");
+	return found < 0 ? found : 0;
+}
+
+static int put_tables(struct reading *r, struct str in)
+{
+	uint64_t n_strings = 0;
+	struct str at;
+	int rc = part(in, STR("string_table"), &at);
+
+	if (rc == 0)
+		rc = put_strings(at, &r->dictionary, &n_strings);
+	if (rc == 0)
+		rc = part(in, STR("attribute_table"), &at);
+	if (rc == 0) {
+		struct buf table = BUF_NULL;
+
+		rc = put_pairs(at, ATTRIBUTES, &r->dictionary, &n_strings, &table);
+		buf_str_append(&r->dictionary, buf_str(&table));
+		r->dictionary.failed |= table.failed;
+		buf_free(&table);
+	}
+	if (rc == 0)
+		rc = put_map(&in, tables, &r->dictionary);
+	return rc;
+}
+
+/* A profile of OTLP has one type; of several the first is read, whose values come first. */
+static int put_profile(struct reading *r, struct str *in)
+{
+	struct str all = *in, at;
+	uint64_t n = 0;
+	int rc = part(all, STR("sample_types"), &at);
+
+	if (rc == 0)
+		rc = begin(&at, TOKEN_ARRAY, &n);
+	if (rc == 0 && n > 0)
+		rc = put_message(&at, &(struct rule){NULL, 1, MESSAGE, type}, &r->profile);
+	if (rc == 0)
+		rc = part(all, STR("sample"), &at);
+	if (rc == 0)
+		rc = put_samples(r, at);
+	return rc == 0 ? put_map(in, profile, &r->profile) : rc;
+}
+
+/* ExportProfilesServiceRequest{ ResourceProfiles{ Resource, ScopeProfiles }, dictionary } */
+static int put_request(struct reading *r)
+{
+	struct buf resource = BUF_NULL, all = BUF_NULL;
+	size_t scope = wire_size(r->profile.n);
+	int rc = put_pairs(r->resource, 1, NULL, NULL, &resource);
+
+	buf_clear(&r->request);
+	wire_put_bytes(&all, 1, buf_str(&resource));
+	wire_put_head(&all, 2, scope);
+	wire_put_bytes(&all, 2, buf_str(&r->profile));
+	wire_put_bytes(&r->request, 1, buf_str(&all));
+	wire_put_bytes(&r->request, 2, buf_str(&r->dictionary));
+	r->request.failed |= resource.failed || all.failed;
+	buf_free(&resource);
+	buf_free(&all);
+	return rc;
+}
+
+static int read_profile(struct reading *r, struct str *in)
+{
+	struct str all = *in;
+	int rc;
+
+	buf_clear(&r->profile);
+	buf_clear(&r->dictionary);
+	rc = put_profile(r, in);
+	if (rc == 0)
+		rc = put_tables(r, all);
+	if (rc == 0)
+		rc = put_request(r);
+	if (rc == 0 && (r->profile.failed || r->dictionary.failed || r->request.failed))
+		rc = -ENOMEM;
+	return rc == 0 ? r->fn(r->context, buf_str(&r->request)) : rc;
+}
+
+static int read_each(struct reading *r, struct str in,
+		     int (*read)(struct reading *r, struct str *in))
+{
+	uint64_t n;
+	int rc = begin(&in, TOKEN_ARRAY, &n);
+
+	for (; rc == 0 && n > 0; n--)
+		rc = read(r, &in);
+	return rc;
+}
+
+static int read_scope(struct reading *r, struct str *in)
+{
+	struct str at;
+	int rc = part(*in, STR("profiles"), &at);
+
+	if (rc == 0)
+		rc = read_each(r, at, read_profile);
+	return rc == 0 && !msgpack_skip(in) ? -EBADMSG : rc;
+}
+
+static int read_resource(struct reading *r, struct str *in)
+{
+	struct str at;
+	int rc = part(*in, STR("resource"), &at);
+
+	if (rc == 0)
+		rc = part(at, STR("attributes"), &r->resource);
+	if (rc == 0)
+		rc = part(*in, STR("scope_profiles"), &at);
+	if (rc == 0)
+		rc = read_each(r, at, read_scope);
+	return rc == 0 && !msgpack_skip(in) ? -EBADMSG : rc;
+}
+
+int cprofiles_read(struct str chunk, cprofiles_fn fn, void *context)
+{
+	struct reading r = {.fn = fn, .context = context};
+	int rc = 0;
+
+	while (rc == 0 && chunk.n > 0) {
+		struct str at;
+
+		rc = part(chunk, STR("profiles"), &at);
+		if (rc == 0)
+			rc = read_each(&r, at, read_resource);
+		if (rc == 0 && !msgpack_skip(&chunk))
+			rc = -EBADMSG;
+	}
+	buf_free(&r.profile);
+	buf_free(&r.dictionary);
+	buf_free(&r.request);
+	return rc;
+}

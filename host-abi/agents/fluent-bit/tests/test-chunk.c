@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks of Fluent Bit's profiles signal become batches, and damaged ones do nothing worse than to
+ * be refused. */
+#include "abi/batch-view.h"
+#include "agents/fluent-bit/chunk.h"
+#include "agents/fluent-bit/cprofiles.h"
+#include "agents/fluent-bit/msgpack.h"
+#include "base/buf.h"
+#include "pprof/decode.h"
+#include "testing/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const struct chunk_head head = {7, 5000000000};
+
+/* A map or an array of up to 15 entries, a short text, a small number. */
+static void map(struct buf *b, int n)
+{
+	buf_putc(b, (char)(0x80 + n));
+}
+
+static void array(struct buf *b, int n)
+{
+	buf_putc(b, (char)(0x90 + n));
+}
+
+static void text(struct buf *b, const char *s)
+{
+	buf_putc(b, (char)(0xa0 + strlen(s)));
+	buf_str_append(b, str_of(s));
+}
+
+static void number(struct buf *b, const char *key, int value)
+{
+	text(b, key);
+	buf_putc(b, (char)value);
+}
+
+static void type(struct buf *b, const char *key, int kind, int unit)
+{
+	if (key)
+		text(b, key);
+	map(b, 2);
+	number(b, "type", kind);
+	number(b, "unit", unit);
+}
+
+static void put_tables(struct buf *b, int function_name)
+{
+	text(b, "mappings");
+	array(b, 2);
+	map(b, 0);
+	map(b, 1);
+	number(b, "filename", 5);
+	text(b, "locations");
+	array(b, 2);
+	map(b, 0);
+	map(b, 3);
+	number(b, "mapping_index", 1);
+	number(b, "address", 16);
+	text(b, "lines");
+	array(b, 1);
+	map(b, 2);
+	number(b, "function_index", 1);
+	number(b, "line", 9);
+	text(b, "functions");
+	array(b, 2);
+	map(b, 0);
+	map(b, 1);
+	number(b, "name", function_name);
+	text(b, "attribute_table");
+	map(b, 1);
+	text(b, "");
+	text(b, "");
+	text(b, "string_table");
+	array(b, 7);
+	for (int i = 0; i < 7; i++)
+		text(b, (const char *const[]){"", "samples", "count", "cpu", "nanoseconds",
+					      "/bin/shop", "sell"}[i]);
+}
+
+/* One profile of one stack, with 3 samples of 10 ms. */
+static void put_chunk(struct buf *b, const char *service, int function_name)
+{
+	map(b, 2);
+	text(b, "meta");
+	map(b, 0);
+	text(b, "profiles");
+	array(b, 1);
+	map(b, 2);
+	text(b, "resource");
+	map(b, 1);
+	text(b, "attributes");
+	map(b, 1);
+	text(b, "service.name");
+	text(b, service);
+	text(b, "scope_profiles");
+	array(b, 1);
+	map(b, 1);
+	text(b, "profiles");
+	array(b, 1);
+	map(b, 10);
+	text(b, "sample_types");
+	array(b, 1);
+	type(b, NULL, 1, 2);
+	text(b, "sample");
+	array(b, 1);
+	map(b, 2);
+	text(b, "location_index");
+	array(b, 1);
+	buf_putc(b, 1);
+	text(b, "values");
+	array(b, 1);
+	buf_putc(b, 3);
+	put_tables(b, function_name);
+	type(b, "period_type", 3, 4);
+	text(b, "period");
+	buf_append(b, "\xce\x00\x98\x96\x80", 5);
+	text(b, "something_new");
+	array(b, 2);
+	map(b, 0);
+	buf_putc(b, (char)0xc0);
+}
+
+static const struct andiron_batch *read_batch(const struct buf *b, uint64_t *ret_left_out)
+{
+	const struct andiron_batch *batch = NULL;
+	struct error err = ERROR_NULL;
+
+	expect_eq(chunk_read(buf_str(b), &head, &batch, ret_left_out, &err), 0);
+	return batch;
+}
+
+/* Each profile of a chunk is one of pprof, under its resource's labels; CPU time is nanoseconds. */
+TEST(a_chunk_becomes_one_batch)
+{
+	struct buf b = BUF_NULL;
+	const struct andiron_batch *batch;
+	struct andiron_encoded e;
+	struct andiron_group group;
+	struct batch_view view;
+	struct profile *p = NULL;
+	struct str service;
+	uint64_t left_out = 9;
+
+	put_chunk(&b, "till", 6);
+	put_chunk(&b, "shop", 6);
+	batch = read_batch(&b, &left_out);
+	expect(batch);
+	expect_eq(left_out, 0);
+	expect_eq(batch_view_init(&view, batch), 0);
+	expect_eq(batch_count(&view, ANDIRON_COL_ENCODED), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		group = batch_group(&view, i);
+		expect(batch_group_label(&view, &group, STR("service_name"), &service));
+		expect_str(service, i ? "shop" : "till");
+	}
+	e = batch_encoded(&view, 1);
+	expect_eq(profile_decode(batch_encoded_bytes(&view, &e), &p, NULL), 0);
+	expect_eq(p->n_samples, 1);
+	expect_eq(p->values[0], 30000000);
+	expect_str(p->functions[1].name, "sell");
+	expect_str(p->mappings[1].file, "/bin/shop");
+	profile_free(p);
+	batch->release(batch->owner);
+	buf_free(&b);
+}
+
+/* A profile that refers to what is not there costs itself alone, and is counted. */
+TEST(a_profile_at_fault_is_left_out)
+{
+	struct buf b = BUF_NULL;
+	const struct andiron_batch *batch = NULL;
+	struct error err = ERROR_NULL;
+	uint64_t left_out = 0;
+
+	put_chunk(&b, "shop", 99);
+	expect_eq(chunk_read(buf_str(&b), &head, &batch, &left_out, &err), 0);
+	expect(!batch);
+	expect_eq(left_out, 1);
+	expect(err.text[0]);
+	put_chunk(&b, "shop", 6);
+	batch = read_batch(&b, &left_out);
+	expect(batch);
+	expect_eq(left_out, 1);
+	batch->release(batch->owner);
+	buf_free(&b);
+}
+
+static int nothing(void *context, struct str request)
+{
+	return 0;
+}
+
+/* A chunk that is cut off anywhere is refused; with any byte changed it does no harm. */
+TEST(damaged_chunks_are_read_safely)
+{
+	struct buf b = BUF_NULL;
+
+	put_chunk(&b, "shop", 6);
+	for (size_t n = 1; n < b.n; n++) {
+		char *cut = malloc(n);
+
+		expect(cut);
+		memcpy(cut, b.p, n);
+		expect_eq(cprofiles_read((struct str){cut, n}, nothing, NULL), -EBADMSG);
+		free(cut);
+	}
+	for (size_t i = 0; i < b.n; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			const struct andiron_batch *batch = NULL;
+			struct error err = ERROR_NULL;
+			uint64_t left_out;
+
+			b.p[i] = (char)(b.p[i] ^ 1 << bit);
+			if (chunk_read(buf_str(&b), &head, &batch, &left_out, &err) == 0 && batch)
+				batch->release(batch->owner);
+			b.p[i] = (char)(b.p[i] ^ 1 << bit);
+		}
+	buf_free(&b);
+}
+
+/* All types of msgpack's spec, each with what is behind it. */
+TEST(every_type_of_msgpack_is_read)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		enum token_kind kind;
+		int64_t number;
+	} all[] = {
+		{"\x7f", 1, TOKEN_NUMBER, 127},
+		{"\xff", 1, TOKEN_NUMBER, -1},
+		{"\xc0", 1, TOKEN_OTHER, 0},
+		{"\xc3", 1, TOKEN_NUMBER, 1},
+		{"\xcc\x80", 2, TOKEN_NUMBER, 128},
+		{"\xcd\x01\x00", 3, TOKEN_NUMBER, 256},
+		{"\xcf\0\0\0\1\0\0\0\0", 9, TOKEN_NUMBER, INT64_C(1) << 32},
+		{"\xd0\x80", 2, TOKEN_NUMBER, -128},
+		{"\xd2\xff\xff\xff\xfe", 5, TOKEN_NUMBER, -2},
+		{"\xd3\xff\xff\xff\xff\xff\xff\xff\xfd", 9, TOKEN_NUMBER, -3},
+		{"\xca\0\0\0\0", 5, TOKEN_OTHER, 0},
+		{"\xcb\0\0\0\0\0\0\0\0", 9, TOKEN_OTHER, 0},
+		{"\xd4\0\1", 3, TOKEN_OTHER, 0},
+		{"\xc7\2\0\1\2", 5, TOKEN_OTHER, 0},
+		{"\xa2hi", 3, TOKEN_TEXT, 0},
+		{"\xd9\2hi", 4, TOKEN_TEXT, 0},
+		{"\xda\0\2hi", 5, TOKEN_TEXT, 0},
+		{"\xc4\2hi", 4, TOKEN_TEXT, 0},
+		{"\x92\1\2", 3, TOKEN_ARRAY, 0},
+		{"\xdc\0\1\1", 4, TOKEN_ARRAY, 0},
+		{"\xdd\0\0\0\1\1", 6, TOKEN_ARRAY, 0},
+		{"\x81\1\2", 3, TOKEN_MAP, 0},
+		{"\xde\0\1\1\2", 5, TOKEN_MAP, 0},
+		{"\xdf\0\0\0\1\1\2", 7, TOKEN_MAP, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct str in = {all[i].bytes, all[i].n}, rest = in;
+		struct token t;
+
+		expect(msgpack_next(&in, &t));
+		expect_eq(t.kind, all[i].kind);
+		expect_eq((int64_t)t.number, all[i].number);
+		expect(msgpack_skip(&rest));
+		expect_eq(rest.n, 0);
+		rest = (struct str){all[i].bytes, all[i].n - 1};
+		expect(!msgpack_skip(&rest));
+	}
+}
+
+static int with_little_memory(void *context)
+{
+	const struct andiron_batch *batch = NULL;
+	struct error err = ERROR_NULL;
+	uint64_t left_out;
+	int r = chunk_read(buf_str(context), &head, &batch, &left_out, &err);
+
+	if (r == 0 && batch)
+		batch->release(batch->owner);
+	return r;
+}
+
+/* Out of memory anywhere, nothing leaks and nothing is handed on in part. */
+TEST(survives_out_of_memory)
+{
+	struct buf b = BUF_NULL;
+
+	put_chunk(&b, "shop", 6);
+	test_each_failing_allocation(with_little_memory, &b);
+	buf_free(&b);
+}
