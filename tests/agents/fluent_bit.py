@@ -249,6 +249,8 @@ def signals():
         five.full.value = 0
         until(lambda: inputs.collect() and five.taken(1), "metrics")
         assert b"# TYPE andiron_samples_taken_total counter" in five.taken(1)
+        taken = re.search(rb"^andiron_samples_taken_total \S+ (\d+)$", five.taken(1), re.M)
+        assert abs(int(taken[1]) / 1000 - time.time()) < 60, five.taken(1)
         inputs.end()
 
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +223,24 @@ static void add_metric_records(struct str text, int64_t now)
 			records_add_metric(&module.records, &sample, now);
 }
 
+/* With the time behind each sample: without one Fluent Bit says 1970. */
+static void add_timed_metrics(struct str text, int64_t now)
+{
+	struct buf timed = BUF_NULL;
+
+	while (text.n > 0) {
+		struct str line = str_cut(&text, '\n');
+
+		buf_str_append(&timed, line);
+		if (line.n > 0 && line.p[0] != '#')
+			buf_printf(&timed, " %" PRId64, now / NS_PER_MSEC);
+		buf_putc(&timed, '\n');
+	}
+	if (!timed.failed)
+		host_add_metrics(module.host.instance, buf_str(&timed));
+	buf_free(&timed);
+}
+
 static void add_metrics(int64_t now)
 {
 	char *text = NULL;
@@ -229,7 +248,7 @@ static void add_metrics(int64_t now)
 	module.metrics_ns = now;
 	if (andiron_read(module.andiron, ANDIRON_READ_METRICS, &text) == 0) {
 		if (module.emit & METRICS)
-			host_add_metrics(module.host.instance, str_of(text));
+			add_timed_metrics(str_of(text), now);
 		if (module.emit & RECORDS)
 			add_metric_records(str_of(text), now);
 	}
