@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "embed/instance.h"
+#include "host/registry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,6 +46,9 @@ static int copy_how(struct andiron_embed *copy, const struct andiron_embed *how,
 	memcpy(copy, how, how->size < sizeof(*how) ? how->size : sizeof(*how));
 	if (copy->reserved)
 		return embed_refuse(ret_text, -E2BIG, "a reserved member is not 0");
+	if (copy->answers && registry_allow_answers(str_of(copy->answers)) < 0)
+		return embed_refuse(ret_text, -EINVAL,
+				    "the member `answers` names more than zstd and protobuf-c");
 	return 0;
 }
 

@@ -71,6 +71,11 @@ size_t registry_plugins(const struct registry *r, const struct registered_plugin
  * each, for "no such component" errors. */
 const char *registry_searched(const struct registry *r);
 
+/* Has the program's own functions of these libraries, "zstd" or "protobuf-c", apart by a space,
+ * answer the calls of plugins, instead of refusing a plugin for them. Of the process, for good.
+ * -EINVAL: another name. Without a call none is allowed. [any] */
+int registry_allow_answers(struct str libraries);
+
 /* Loads and checks a file in a child process, within 10 s. 0: it loads, also here. -ENOEXEC and a
  * sentence: it is refused, or it crashed or held up the child; another errno: it could not be
  * tried. Some 5 ms. For a process with one thread. */

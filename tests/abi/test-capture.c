@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An agent that exports what it is made of, as Fluent Bit does: its own JSON, YAML, HTTP and BPF
- * libraries, all of other versions. Every function of them ends the test. protobuf-c it has as a
- * whole, so that no plugin is refused for it (host/registry/symbol-capture.h). */
+ * libraries, all of other versions. Every function of them ends the test. */
 #include "host/registry.h"
 #include "testing/test.h"
 
@@ -40,18 +39,19 @@ static const struct {
 	 {"curl_easy_setopt", "json_loadb", "json_object_get", "yaml_parser_load"}},
 	{"andiron-docker.so", {"curl_easy_setopt", "json_loadb", "json_object_get"}},
 	{"andiron-ebpf.so", {"bpf_object__load_skeleton", "lzma_code", "ring_buffer__new"}},
-	{"andiron-file.so", {NULL}},
+	{"andiron-file.so", {"protobuf_c_message_pack"}},
 	{"andiron-jvm.so", {"ring_buffer__new"}},
 	{"andiron-kubernetes.so",
 	 {"curl_easy_setopt", "json_loadb", "json_object_get", "yaml_parser_load"}},
 	{"andiron-profile-labels.so", {NULL}},
 	{"andiron-process.so", {"bpf_object__load_skeleton", "ring_buffer__new"}},
-	{"andiron-pyroscope.so", {"curl_easy_setopt", "lzma_code"}},
+	{"andiron-pyroscope.so", {"curl_easy_setopt", "lzma_code", "protobuf_c_message_pack"}},
 	{"andiron-python.so", {"ring_buffer__new"}},
-	{"andiron-receive-http.so", {"MHD_add_response_header", "json_loadb"}},
+	{"andiron-receive-http.so",
+	 {"MHD_add_response_header", "json_loadb", "protobuf_c_message_pack"}},
 	{"andiron-relabel.so", {NULL}},
 	{"andiron-scrape.so", {"curl_easy_setopt"}},
-	{"andiron-status-http.so", {"MHD_get_daemon_info"}},
+	{"andiron-status-http.so", {"MHD_get_daemon_info", "protobuf_c_message_pack"}},
 	{"andiron-symbolize.so", {"lzma_code"}},
 	{"andiron-v8.so", {"ring_buffer__new"}},
 };

@@ -16,6 +16,9 @@
 #define HOST_PROFILES      16 /* of `signals` */
 #define HOST_LOG_ERROR     1
 
+/* What it is made of and exports, of what plugins call (andiron/embed.h). */
+#define HOST_ANSWERS "zstd protobuf-c"
+
 /* What FLBPluginFlush answers. */
 #define HOST_ERROR 0 /* it is dropped */
 #define HOST_OK    1

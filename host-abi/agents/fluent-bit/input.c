@@ -140,7 +140,8 @@ static int open_and_start(uint64_t seconds, char **ret_text)
 		.embed = {.log_level = ANDIRON_LOG_INFO,
 			  .plugin_dirs = host_property(h, "plugin_dirs"),
 			  .worker = host_property(h, "worker"),
-			  .log = on_log},
+			  .log = on_log,
+			  .answers = HOST_ANSWERS},
 	};
 	int r = profiler_open(&options, &module.andiron, ret_text);
 

@@ -253,6 +253,7 @@ static int open_and_load(char **ret_text)
 		.plugin_dirs = host_property(h, "plugin_dirs"),
 		.worker = host_property(h, "worker"),
 		.log = on_log,
+		.answers = HOST_ANSWERS,
 	};
 	int r;
 

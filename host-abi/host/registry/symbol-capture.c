@@ -5,13 +5,17 @@
  * without one, and such a function answers calls for any. */
 #include "host/registry/symbol-capture.h"
 
+#include "host/registry.h"
+
 #include "base/cleanup.h"
 #include "base/str.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #ifdef __GLIBC__
 #include <gnu/lib-names.h>
 #else
@@ -193,11 +197,34 @@ static int captured(const char *name, const char *who, struct error *err)
 }
 
 /* zstd and protobuf-c only add to their interfaces, and what they hand out is opaque or tells its
- * own layout. So a program that has all the functions may answer, but not one that has some: two
- * versions would share a structure. */
-static const char *const lasting[] = {"ZSTD_", "protobuf_c_"};
+ * own layout. So a program that says so may answer, if it has all the functions, but not one that
+ * has some: two versions would share a structure. */
+static const struct {
+	const char *library, *prefix;
+} lasting[] = {{"zstd", "ZSTD_"}, {"protobuf-c", "protobuf_c_"}};
 
 #define N_LASTING (sizeof(lasting) / sizeof(lasting[0]))
+
+/* A bit for each: the loader's names are the process's, and so is this. */
+static atomic_uint allowed;
+
+int registry_allow_answers(struct str libraries)
+{
+	unsigned int bits = 0;
+
+	while (libraries.n) {
+		struct str library = str_cut(&libraries, ' ');
+		unsigned int bit = 0;
+
+		for (size_t i = 0; i < N_LASTING; i++)
+			bit |= str_is(library, lasting[i].library) ? 1u << i : 0;
+		if (!bit)
+			return -EINVAL;
+		bits |= bit;
+	}
+	atomic_fetch_or(&allowed, bits);
+	return 0;
+}
 
 /* Names of one lasting library: the first that somebody else would answer, and who. */
 struct answers {
@@ -208,7 +235,8 @@ struct answers {
 static struct answers *find_lasting(struct answers all[N_LASTING], const char *name)
 {
 	for (size_t i = 0; i < N_LASTING; i++)
-		if (strncmp(name, lasting[i], strlen(lasting[i])) == 0)
+		if (atomic_load(&allowed) & 1u << i &&
+		    strncmp(name, lasting[i].prefix, strlen(lasting[i].prefix)) == 0)
 			return &all[i];
 	return NULL;
 }

@@ -10,6 +10,6 @@
 
 /* 0; or -ENOEXEC and a sentence with the name. The C library's names, and those that are reserved
  * for compilers, may be anybody's: an allocator of the program's own is one for all. So may
- * those of zstd and protobuf-c, if all that the plugin calls are one program's. What the plugin's
- * libraries call in turn is not looked at. `file` has passed elf_check. O(symbols). */
+ * those that registry_allow_answers allows, if all that the plugin calls are one program's. What
+ * the plugin's libraries call in turn is not looked at. `file` has passed elf_check. O(symbols). */
 int symbol_capture_check(const struct plugin_file *file, struct error *err);

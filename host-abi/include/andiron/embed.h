@@ -53,6 +53,10 @@ struct andiron_embed {
 	void *context;        /* of `log` */
 	/* A line of the log, without time; both texts are borrowed. NULL: there is no log. [any] */
 	void (*log)(void *context, uint32_t level, const char *component, const char *line);
+	/* Libraries that the program has in itself and exports, and whose functions may answer
+	 * plugins' calls: "zstd", "protobuf-c", apart by a space; for all of the process. NULL:
+	 * none, and such a plugin is refused. */
+	const char *answers;
 };
 
 /* A finished profile: the stacks of one interval, with names. Borrowed; a consumer that keeps it

@@ -180,12 +180,16 @@ TEST(a_captured_call_is_refused_by_name)
 	remove_folder(&f);
 }
 
-/* The functions of zstd may be the program's, but for one version only. */
+/* The functions of zstd may be the program's, if it says so, but for one version only. */
 TEST(a_lasting_library_is_answered_as_a_whole)
 {
 	struct folder f = make_folder();
 	struct registry *r;
 
+	expect_variant_refused("captured-whole", " has a function ZSTD_");
+	expect_eq(registry_allow_answers(STR("zstd curl")), -EINVAL);
+	expect_variant_refused("captured-whole", " has a function ZSTD_");
+	expect_eq(registry_allow_answers(STR("protobuf-c zstd")), 0);
 	expect_variant_refused("captured-partly", " has a function ZSTD_isError of its own");
 	copy_plugin(&f, "captured-whole");
 	r = open_folder(&f);
