@@ -225,7 +225,7 @@ pyroscope.write "s" {
 }
 
 discovery.relabel "words" {
-  targets = []
+  targets = [{"word" = "one"}]
 }
 
 discovery.process "all" {
@@ -269,6 +269,11 @@ def it_tells_with_what_a_component_runs():
         ), labels
         assert found["exports"] == [attribute("receiver", "capsule", "receiver")], found
         assert json.loads(get(port, f"{path}/discovery.relabel.words")[1])["arguments"] == []
+        one = '"value":[{"key":"word","value":{"type":"string","value":"one"}}]'
+        a.until(
+            lambda: one in get(port, f"{path}/discovery.relabel.words")[1],
+            "a list of which no copy is kept is shown to who asks again",
+        )
         command_lines = '"__meta_process_commandline","value":{"type":'
         a.until(
             lambda: command_lines in get(port, f"{path}/discovery.process.all")[1],

@@ -14,12 +14,18 @@ static void again(struct job *job)
 {
 	struct export *e = container_of(job, struct export, again);
 	struct instance *i = e->owner;
+	bool kept;
 
 	pthread_mutex_lock(&e->lock);
 	e->asked = false;
+	kept = e->table;
 	pthread_mutex_unlock(&e->lock);
-	if (i->stage == STAGE_LIVE || i->stage == STAGE_STARTING)
+	if (i->stage == STAGE_LIVE || i->stage == STAGE_STARTING) {
 		i->component->resend(i->self, e->name);
+		pthread_mutex_lock(&e->lock);
+		e->whole |= kept && e->table;
+		pthread_mutex_unlock(&e->lock);
+	}
 	host_poke(i->host);
 }
 
@@ -30,6 +36,7 @@ int export_init(struct export *e, const char *name, struct instance *owner, bool
 		e->table = target_table_new();
 	if ((keep || !owner) && !e->table)
 		return -ENOMEM;
+	e->whole = e->table;
 	pthread_mutex_init(&e->lock, NULL);
 	return 0;
 }
@@ -71,7 +78,7 @@ static bool send_snapshots(struct export *e, const struct target_edge *edge)
 		if (!sent)
 			return false;
 	}
-	if (!e->table)
+	if (!e->whole)
 		ask_again(e);
 	return true;
 }
@@ -134,6 +141,50 @@ static int apply(struct export *e, const struct andiron_targets *update)
 	return r;
 }
 
+/* The lock is held. */
+static void forget_rows(struct export *e)
+{
+	target_table_free(e->table);
+	e->table = NULL;
+	e->whole = false;
+	e->looked_ns = 0;
+}
+
+/* A table as a consumer that comes late has it: no rows of each producer, then what the owner says.
+ * False when memory is short. The lock is held. */
+static bool begin_table(struct export *e)
+{
+	bool begun;
+
+	e->table = target_table_new();
+	begun = e->table;
+	vec_each (&e->generations, g) {
+		const struct andiron_targets *none =
+			targets_snapshot(NULL, g->producer, g->generation);
+
+		begun = begun && none &&
+			target_table_apply(e->table, none, no_change, NULL) == 0;
+		if (none)
+			none->release(none->owner);
+	}
+	return begun;
+}
+
+void export_look(struct export *e)
+{
+	pthread_mutex_lock(&e->lock);
+	if (!e->table || e->looked_ns)
+		e->looked_ns = clock_mono();
+	if (!e->table) {
+		e->whole = !e->generations.n;
+		if (begin_table(e))
+			ask_again(e);
+		else
+			forget_rows(e);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
 int export_send(struct export *e, const struct andiron_targets *update)
 {
 	int r;
@@ -143,6 +194,8 @@ int export_send(struct export *e, const struct andiron_targets *update)
 	if (r == 0) {
 		e->changed_ns = clock_mono();
 		pass_on(e, update, generation_of(e, update->producer));
+		if (e->looked_ns && e->changed_ns - e->looked_ns > EXPORT_LOOK_NS)
+			forget_rows(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return r;
@@ -163,7 +216,7 @@ void export_again(struct export *e, struct instance *to, const char *port)
 	vec_each (&e->edges, edge) {
 		if (edge->to != to || edge->state == EDGE_WAITING || strcmp(edge->port, port) != 0)
 			continue;
-		if (!e->table && edge->state == EDGE_LIVE)
+		if (!e->whole && edge->state == EDGE_LIVE)
 			ask_again(e);
 		else
 			edge->state = send_snapshots(e, edge) ? EDGE_LIVE : EDGE_STALE;

@@ -4,13 +4,14 @@
  *
  * Where its rows come from: of a component that can say them again (`resend`) nothing is kept, and
  * an empty snapshot is followed by what it says. For all others the export keeps a table of the
- * rows as they are now.
+ * rows as they are now. Of the former a table is kept while somebody looks.
  *
  * An edge waits until its consumer is live; then it is live itself. An edge for which memory was
  * short is stale, and gets a snapshot with the next update instead of it. */
 #pragma once
 
 #include "abi/target-list.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "host/flow/strand.h"
 
@@ -46,15 +47,22 @@ struct export
 	struct target_table *table; /* NULL: the rows are not kept */
 	struct job again;           /* has the owner resend */
 	bool asked;                 /* that job is under way */
+	bool whole;                 /* the table has all rows */
 	VEC(struct generation) generations;
 	struct target_edges edges;
 	int64_t changed_ns; /* CLOCK_MONOTONIC, of the last update; 0: none yet */
+	int64_t looked_ns;  /* likewise, when somebody looked; 0: the table does not go */
 };
 
 /* With a table if `keep`, and always without an owner. 0 or -ENOMEM, and then there is nothing to
  * undo. */
 int export_init(struct export *e, const char *name, struct instance *owner, bool keep);
 void export_fini(struct export *e);
+
+/* Has the rows kept, if they are not: `table` is `whole` once the owner has said all again. An
+ * update that comes a minute after the last look lets them go. [loop] */
+#define EXPORT_LOOK_NS (60 * NS_PER_SEC)
+void export_look(struct export *e);
 
 /* Applies an update and passes it on: 0, -EINVAL for one that breaks target.h or leaves a gap,
  * -ENOMEM. [any], O(rows) */

@@ -236,12 +236,15 @@ static void put_row(void *context, int change, struct target_row *row)
 
 static void put_targets(struct buf *out, struct export *e)
 {
-	put_name(out, str_of(e->name), "attr");
-	buf_str_append(out, STR(",\"value\":{\"type\":\"array\",\"value\":["));
+	export_look(e);
 	pthread_mutex_lock(&e->lock);
-	target_table_each(e->table, put_row, out);
+	if (e->whole) {
+		put_name(out, str_of(e->name), "attr");
+		buf_str_append(out, STR(",\"value\":{\"type\":\"array\",\"value\":["));
+		target_table_each(e->table, put_row, out);
+		buf_str_append(out, STR("]}}"));
+	}
 	pthread_mutex_unlock(&e->lock);
-	buf_str_append(out, STR("]}}"));
 }
 
 /* What it has supplied last. */
@@ -265,8 +268,7 @@ void alloy_put_exports(struct buf *out, struct instance *i)
 		if (i->component->exports[n].type == ANDIRON_EXPORT_VALUE)
 			put_supplied(out, i, i->component->exports[n].name);
 	for (size_t n = 0; n < i->n_exports; n++)
-		if (i->exports[n].table)
-			put_targets(out, &i->exports[n]);
+		put_targets(out, &i->exports[n]);
 	if (i->component->batch) {
 		put_name(out, STR("receiver"), "attr");
 		buf_str_append(out, STR(",\"value\":"));

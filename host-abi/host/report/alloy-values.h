@@ -16,6 +16,7 @@ struct instance;
 void alloy_put_body(struct buf *out, const struct andiron_value *map,
 		    const struct andiron_options *options);
 
-/* What an instance exports: values that it has supplied, its lists of targets, those of whose rows
- * a copy is kept, and that it receives. [loop] */
+/* What an instance exports: values that it has supplied, its lists of targets, and that it
+ * receives. A list of which no copy is kept is there from the next time on, while somebody looks.
+ * [loop] */
 void alloy_put_exports(struct buf *out, struct instance *i);

@@ -402,6 +402,48 @@ static struct plan *repeating_plan(struct drive *d, bool late)
 	return plan;
 }
 
+static bool shows(struct export *e, size_t n)
+{
+	bool whole;
+
+	pthread_mutex_lock(&e->lock);
+	whole = e->whole;
+	expect(!whole || target_table_count(e->table) == n);
+	pthread_mutex_unlock(&e->lock);
+	return whole;
+}
+
+/* Who looks has the rows kept, and said once; what changes later is in them. They go with an update
+ * long after the last look. */
+static void expect_shown(struct drive *d)
+{
+	struct export *e = &d->host->instances.p[0]->exports[0];
+	const struct andiron_targets *update;
+
+	expect(!e->table);
+	export_look(e);
+	test_until(d->host, &d->w.n_targets, 4);
+	while (!shows(e, 100))
+		sched_yield();
+	export_look(e);
+	expect_eq(n_resends, 3);
+	expect_eq(target_table_count(d->w.table), 100);
+	for (int i = 0; i < 2; i++) {
+		static struct andiron_targets fewer[2];
+
+		target_list_remove(list, (uint64_t)i);
+		expect_eq(target_list_flush(list, &update), 0);
+		fewer[i] = *update;
+		fewer[i].generation = ++generation;
+		expect_eq(export_send(e, &fewer[i]), 0);
+		update->release(update->owner);
+		expect(i ? !e->table : shows(e, 99));
+		e->looked_ns -= 2 * EXPORT_LOOK_NS;
+	}
+	test_until(d->host, &d->w.n_targets, 6);
+	expect_eq(target_table_count(d->w.table), 98);
+}
+
 static void late_and_asking(struct drive *d)
 {
 	expect_eq(n_resends, 0); /* who is there from the start needs nothing again */
@@ -418,6 +460,7 @@ static void late_and_asking(struct drive *d)
 	test_until(d->host, &d->w.n_targets, 3);
 	expect_eq(n_resends, 2);
 	expect_eq(target_table_count(d->w.table), 100);
+	expect_shown(d);
 }
 
 /* Of a producer that can say its targets again the host keeps none: who comes late, and who asks,
