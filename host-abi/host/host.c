@@ -241,6 +241,11 @@ void host_note_configuration(struct host *host, bool taken)
 		host->configuration.taken_ns = clock_real();
 }
 
+void host_note_waiting(struct host *host, bool waits)
+{
+	host->configuration.waits = waits;
+}
+
 static void warn_of_gap(struct host *host)
 {
 	const char *writer;

@@ -73,6 +73,8 @@ void host_log_change(struct host *host, uint32_t level, uint32_t format);
 /* A configuration was tried: from here on the metrics say whether the last one was taken, when one
  * was, and how many were refused. What was not taken need not have reached host_reload. */
 void host_note_configuration(struct host *host, bool taken);
+/* Likewise whether a changed one waits for a value. */
+void host_note_waiting(struct host *host, bool waits);
 
 /* Starts everything (consumers first) and serves until host_stop; then drains producers before
  * consumers and stops. 0, or -EIO if a component failed to start (the others ran all the same). */

@@ -64,6 +64,7 @@ struct host {
 	bool gathering; /* values: `refresh` is set for those that have come */
 	struct {
 		bool refused; /* the one that was tried last */
+		bool waits;   /* one for a value */
 		uint64_t n_refused;
 		int64_t taken_ns; /* CLOCK_REALTIME; 0: nobody notes it */
 	} configuration;

@@ -152,6 +152,7 @@ def reload_to_a_value_that_is_missing():
             a.until_says(
                 "status.http waits for a value of remote.http.port: the old configuration goes on"
             )
+            a.until_metric("andiron_configuration_waiting", exactly=1)
             a.until_health("remote.http.port", "unhealthy", "answered 503")
             server.answer = says("<html>")
             a.until_health("remote.http.port", "unhealthy", "its value is refused")
@@ -165,6 +166,7 @@ def reload_to_a_value_that_is_missing():
             a.until_says("the configuration that waited for a value runs now")
             a.until(lambda: not listens(ports[0]), "the old one is gone")
             a.until_health("remote.http.port", "healthy")
+            a.until_metric("andiron_configuration_waiting", exactly=0)
             a.stop()
 
 

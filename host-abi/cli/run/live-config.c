@@ -336,17 +336,22 @@ static int take(struct live_config *live, struct host *host, bool always, struct
 
 int live_config_reload(struct live_config *live, struct host *host, struct error *err)
 {
-	return take(live, host, true, err);
+	int r = take(live, host, true, err);
+
+	host_note_waiting(host, live->pending);
+	return r;
 }
 
 int live_config_follow(struct live_config *live, struct host *host)
 {
 	struct error err = ERROR_NULL;
+	int r = take(live, host, false, &err);
 
-	return take(live, host, false, &err);
+	host_note_waiting(host, live->pending);
+	return r;
 }
 
-int live_config_refresh(struct live_config *live, struct host *host)
+static int refresh(struct live_config *live, struct host *host)
 {
 	struct config *copy = copy_of(live->pending ? live->pending : live->config);
 	bool waited = live->pending;
@@ -374,4 +379,12 @@ int live_config_refresh(struct live_config *live, struct host *host)
 		return r;
 	}
 	return note(live, host, r, &err);
+}
+
+int live_config_refresh(struct live_config *live, struct host *host)
+{
+	int r = refresh(live, host);
+
+	host_note_waiting(host, live->pending);
+	return r;
 }

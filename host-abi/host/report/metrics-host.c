@@ -197,6 +197,9 @@ static void add_configuration(struct adding *a, struct host *host)
 	add(a, GAUGE, "alloy_config_last_load_successful",
 	    "1 if the configuration that was tried last is the one that runs.",
 	    !host->configuration.refused, LABELS(NULL));
+	add(a, GAUGE, "andiron_configuration_waiting",
+	    "1 while a changed configuration waits for a value.", host->configuration.waits,
+	    LABELS(NULL));
 	add(a, GAUGE, "alloy_config_last_load_success_timestamp_seconds",
 	    "When the configuration that runs was taken.",
 	    (double)host->configuration.taken_ns / (double)NS_PER_SEC, LABELS(NULL));
