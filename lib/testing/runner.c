@@ -127,14 +127,33 @@ static bool closes_to(int before)
 	return false;
 }
 
+/* What is open, for whoever looks for the one that was left. */
+static void list_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	char target[256];
+
+	while (d && (entry = readdir(d))) {
+		ssize_t n = readlinkat(dirfd(d), entry->d_name, target, sizeof(target) - 1);
+
+		if (n > 0)
+			fprintf(stderr, "# %s: %.*s\n", entry->d_name, (int)n, target);
+	}
+	if (d)
+		closedir(d);
+}
+
 static _Noreturn void run_in_child(const struct test_case *t)
 {
 	int before = count_fds();
 
 	alarm(SECONDS_LIMIT);
 	t->run();
-	if (!closes_to(before))
+	if (!closes_to(before)) {
+		list_fds();
 		test_fail(t->name, 0, "left %d descriptors open", count_fds() - before);
+	}
 	exit(0); /* not _exit: the leak check runs at exit */
 }
 
