@@ -9,11 +9,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* What tables of a batch take for a profile and for a label, besides the bytes, at most. */
+#define PROFILE_BYTES 128u
+#define LABEL_BYTES   64u
+
 struct reading {
 	VEC(struct push_request) requests;
-	size_t n_profiles, n_bytes;
+	size_t n_profiles, n_bytes; /* of the batch */
 	uint64_t left_out;
-	struct error *err, *why;
+	struct error why; /* the first was */
 };
 
 static void free_request(struct push_request *r)
@@ -23,34 +27,65 @@ static void free_request(struct push_request *r)
 	arena_free(&r->arena);
 }
 
-/* What one profile at fault costs is that profile. */
-static int take(void *context, struct str bytes)
+static void leave_out(struct reading *r, const struct error *why)
 {
-	struct reading *r = context;
-	struct otlp_rejected rejected = {0};
-	struct push_request request = {.named = true};
+	if (r->left_out++ == 0)
+		r->why = *why;
+}
+
+/* Of the batch, at most. */
+static size_t size_of(const struct push_request *request)
+{
+	size_t n = request->profiles.n * PROFILE_BYTES;
+
+	vec_each (&request->labels, l)
+		n += l->name.n + l->value.n + LABEL_BYTES;
+	vec_each (&request->profiles, p)
+		n += p->profile.n;
+	return n;
+}
+
+static int parse(struct reading *r, struct str bytes, struct push_request *ret, struct error *err)
+{
+	struct otlp_rejected rejected;
 	int rc;
 
-	bytes = arena_str(&request.arena, bytes); /* labels are borrowed from there */
+	bytes = arena_str(&ret->arena, bytes); /* labels are borrowed from there */
 	if (!bytes.p)
 		return -ENOMEM;
-	rc = otlp_request_parse(bytes, &request, &rejected, r->err);
-	if (rejected.n && !r->left_out)
-		*r->why = rejected.why;
-	r->left_out += rejected.n;
-	vec_each (&request.profiles, p)
-		r->n_bytes += p->profile.n;
-	r->n_profiles += request.profiles.n;
-	if (rc == -EBADMSG && rejected.n)
-		rc = 0; /* it is counted */
-	if (rc == 0 && r->n_bytes > OTLP_MAX_RAW)
-		rc = error_set(r->err, -E2BIG, "a chunk has more than %u MiB of profiles",
+	rc = otlp_request_parse(bytes, ret, &rejected, err);
+	if (rc == 0 && size_of(ret) > OTLP_MAX_RAW - r->n_bytes)
+		rc = error_set(err, -E2BIG, "a chunk has more than %u MiB of profiles",
 			       OTLP_MAX_RAW >> 20);
-	if (rc == 0 && !vec_push(&r->requests, request))
-		rc = -ENOMEM;
-	if (rc)
-		free_request(&request);
 	return rc;
+}
+
+/* What one profile at fault costs is that profile. */
+static int take(void *context, int result, struct str bytes)
+{
+	struct reading *r = context;
+	struct push_request request = {.named = true};
+	struct error why = ERROR_NULL;
+	int rc = result;
+
+	if (result == -E2BIG)
+		error_set(&why, result, "with its resource it is too large for this chunk");
+	else if (result)
+		error_set(&why, result, "it is not as Fluent Bit writes profiles");
+	else
+		rc = parse(r, bytes, &request, &why);
+	if (rc == -EBADMSG || rc == -E2BIG)
+		leave_out(r, &why);
+	if (rc == 0 && request.profiles.n) {
+		if (vec_push(&r->requests, request)) {
+			r->n_profiles += request.profiles.n;
+			r->n_bytes += size_of(&request);
+			return 0;
+		}
+		rc = -ENOMEM;
+	}
+	free_request(&request);
+	return rc == -EBADMSG || rc == -E2BIG ? 0 : rc;
 }
 
 static int make(const struct reading *r, const struct chunk_head *head,
@@ -80,21 +115,25 @@ static int make(const struct reading *r, const struct chunk_head *head,
 int chunk_read(struct str chunk, const struct chunk_head *head, const struct andiron_batch **ret,
 	       uint64_t *ret_left_out, struct error *err)
 {
-	struct error broken = ERROR_NULL, why = ERROR_NULL;
-	struct reading r = {.err = &broken, .why = &why};
+	struct error broken = ERROR_NULL;
+	struct reading r = {0};
 	const struct andiron_batch *batch = NULL;
 	int rc = cprofiles_read(chunk, take, &r);
 
+	if (rc == -EBADMSG)
+		error_set(&broken, rc, "the chunk's bytes are no profiles");
+	if (rc == -EBADMSG && r.n_profiles > 0) {
+		leave_out(&r, &broken);
+		rc = 0;
+	}
 	if (rc == 0 && r.n_profiles > 0)
 		rc = make(&r, head, &batch);
 	vec_each (&r.requests, request)
 		free_request(request);
 	vec_free(&r.requests);
-	*err = rc ? broken : why;
+	*err = rc ? broken : r.why;
 	if (rc)
-		return err->text[0] || rc == -ENOMEM
-			       ? rc
-			       : error_set(err, rc, "the chunk's bytes are no profiles");
+		return rc;
 	*ret = batch;
 	*ret_left_out = r.left_out;
 	return 0;

@@ -15,7 +15,7 @@ struct chunk_head {
 };
 
 /* 0 and one reference, or NULL where there are no samples; `ret_left_out` is told how many profiles
- * were at fault, and *err why the first was. Or -ENOMEM, -EBADMSG or -E2BIG and a text. O(bytes).
- */
+ * were at fault or found no room, and *err why the first was. Or -ENOMEM, or -EBADMSG and a text.
+ * What it takes is bounded by the chunk's bytes and CPROFILES_MAX_BYTES (cprofiles.h). */
 int chunk_read(struct str chunk, const struct chunk_head *head, const struct andiron_batch **ret,
 	       uint64_t *ret_left_out, struct error *err);

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 
+#define NOTHING "\xc0" /* nil */
+
 enum shape { NUMBER, FIXED, PACKED, MESSAGE, MESSAGES };
 
 /* A key of a map, and the field that it becomes. */
@@ -247,8 +249,9 @@ static int put_pairs(struct str in, uint32_t field, struct buf *strings, uint64_
 /* --- Profiles --- */
 
 struct reading {
-	struct str resource; /* a map; empty: there is none */
-	struct buf profile, dictionary, request;
+	/* A profile is built of these; `resource` serves all of its own. */
+	struct buf resource, profile, dictionary, request;
+	size_t bytes_left; /* of requests */
 	cprofiles_fn fn;
 	void *context;
 };
@@ -293,13 +296,14 @@ static int put_samples(struct reading *r, struct str in)
 	return rc;
 }
 
-/* What stands under a key of the profile, or nothing. */
+/* What stands under a key of the map, or nothing; nothing is in nothing. */
 static int part(struct str in, struct str key, struct str *ret)
 {
-	int found = msgpack_find(in, key, ret);
+	bool nothing = in.n > 0 && in.p[0] == NOTHING[0];
+	int found = nothing ? 0 : msgpack_find(in, key, ret);
 
 	if (found == 0)
-		*ret = STR("\xc0");
+		*ret = STR(NOTHING);
 	return found < 0 ? found : 0;
 }
 
@@ -327,108 +331,123 @@ static int put_tables(struct reading *r, struct str in)
 }
 
 /* A profile of OTLP has one type; of several the first is read, whose values come first. */
-static int put_profile(struct reading *r, struct str *in)
+static int put_profile(struct reading *r, struct str in)
 {
-	struct str all = *in, at;
+	struct str at;
 	uint64_t n = 0;
-	int rc = part(all, STR("sample_types"), &at);
+	int rc = part(in, STR("sample_types"), &at);
 
 	if (rc == 0)
 		rc = begin(&at, TOKEN_ARRAY, &n);
 	if (rc == 0 && n > 0)
 		rc = put_message(&at, &(struct rule){NULL, 1, MESSAGE, type}, &r->profile);
 	if (rc == 0)
-		rc = part(all, STR("sample"), &at);
+		rc = part(in, STR("sample"), &at);
 	if (rc == 0)
 		rc = put_samples(r, at);
-	return rc == 0 ? put_map(in, profile, &r->profile) : rc;
+	return rc == 0 ? put_map(&in, profile, &r->profile) : rc;
 }
 
 /* ExportProfilesServiceRequest{ ResourceProfiles{ Resource, ScopeProfiles }, dictionary } */
 static int put_request(struct reading *r)
 {
-	struct buf resource = BUF_NULL, all = BUF_NULL;
 	size_t scope = wire_size(r->profile.n);
-	int rc = put_pairs(r->resource, 1, NULL, NULL, &resource);
+	size_t all = wire_size(r->resource.n) + 1 + wire_length(scope) + scope;
+	size_t n = r->resource.n + r->profile.n + r->dictionary.n;
 
+	if (r->resource.failed || r->profile.failed || r->dictionary.failed)
+		return -ENOMEM;
+	if (n > r->bytes_left)
+		return -E2BIG;
+	r->bytes_left -= n;
 	buf_clear(&r->request);
-	wire_put_bytes(&all, 1, buf_str(&resource));
-	wire_put_head(&all, 2, scope);
-	wire_put_bytes(&all, 2, buf_str(&r->profile));
-	wire_put_bytes(&r->request, 1, buf_str(&all));
+	wire_put_head(&r->request, 1, all);
+	wire_put_bytes(&r->request, 1, buf_str(&r->resource));
+	wire_put_head(&r->request, 2, scope);
+	wire_put_bytes(&r->request, 2, buf_str(&r->profile));
 	wire_put_bytes(&r->request, 2, buf_str(&r->dictionary));
-	r->request.failed |= resource.failed || all.failed;
-	buf_free(&resource);
-	buf_free(&all);
-	return rc;
+	return r->request.failed ? -ENOMEM : 0;
 }
 
-static int read_profile(struct reading *r, struct str *in)
+static int read_profile(struct reading *r, struct str in)
 {
-	struct str all = *in;
 	int rc;
 
 	buf_clear(&r->profile);
 	buf_clear(&r->dictionary);
 	rc = put_profile(r, in);
 	if (rc == 0)
-		rc = put_tables(r, all);
+		rc = put_tables(r, in);
 	if (rc == 0)
 		rc = put_request(r);
-	if (rc == 0 && (r->profile.failed || r->dictionary.failed || r->request.failed))
-		rc = -ENOMEM;
-	return rc == 0 ? r->fn(r->context, buf_str(&r->request)) : rc;
+	return rc == 0 ? r->fn(r->context, 0, buf_str(&r->request)) : rc;
 }
 
-static int read_each(struct reading *r, struct str in,
-		     int (*read)(struct reading *r, struct str *in))
+typedef int (*read_fn)(struct reading *r, struct str in);
+
+/* The value at the front. One at fault is passed over; behind one that is cut off there is nothing.
+ */
+static int read_one(struct reading *r, struct str *in, read_fn read)
+{
+	struct str rest = *in;
+	bool whole = msgpack_skip(&rest);
+	int rc = read(r, *in);
+
+	if (!whole)
+		return rc == -ENOMEM ? rc : -EBADMSG;
+	*in = rest;
+	return rc == -EBADMSG || rc == -E2BIG ? r->fn(r->context, rc, STR_NULL) : rc;
+}
+
+static int read_each(struct reading *r, struct str in, read_fn read)
 {
 	uint64_t n;
 	int rc = begin(&in, TOKEN_ARRAY, &n);
 
 	for (; rc == 0 && n > 0; n--)
-		rc = read(r, &in);
+		rc = read_one(r, &in, read);
 	return rc;
 }
 
-static int read_scope(struct reading *r, struct str *in)
+static int read_scope(struct reading *r, struct str in)
 {
 	struct str at;
-	int rc = part(*in, STR("profiles"), &at);
+	int rc = part(in, STR("profiles"), &at);
 
-	if (rc == 0)
-		rc = read_each(r, at, read_profile);
-	return rc == 0 && !msgpack_skip(in) ? -EBADMSG : rc;
+	return rc == 0 ? read_each(r, at, read_profile) : rc;
 }
 
-static int read_resource(struct reading *r, struct str *in)
+static int read_resource(struct reading *r, struct str in)
 {
 	struct str at;
-	int rc = part(*in, STR("resource"), &at);
+	int rc = part(in, STR("resource"), &at);
 
+	buf_clear(&r->resource);
 	if (rc == 0)
-		rc = part(at, STR("attributes"), &r->resource);
+		rc = part(at, STR("attributes"), &at);
 	if (rc == 0)
-		rc = part(*in, STR("scope_profiles"), &at);
+		rc = put_pairs(at, 1, NULL, NULL, &r->resource);
 	if (rc == 0)
-		rc = read_each(r, at, read_scope);
-	return rc == 0 && !msgpack_skip(in) ? -EBADMSG : rc;
+		rc = part(in, STR("scope_profiles"), &at);
+	return rc == 0 ? read_each(r, at, read_scope) : rc;
+}
+
+static int read_message(struct reading *r, struct str in)
+{
+	struct str at;
+	int rc = part(in, STR("profiles"), &at);
+
+	return rc == 0 ? read_each(r, at, read_resource) : rc;
 }
 
 int cprofiles_read(struct str chunk, cprofiles_fn fn, void *context)
 {
-	struct reading r = {.fn = fn, .context = context};
+	struct reading r = {.bytes_left = CPROFILES_MAX_BYTES, .fn = fn, .context = context};
 	int rc = 0;
 
-	while (rc == 0 && chunk.n > 0) {
-		struct str at;
-
-		rc = part(chunk, STR("profiles"), &at);
-		if (rc == 0)
-			rc = read_each(&r, at, read_resource);
-		if (rc == 0 && !msgpack_skip(&chunk))
-			rc = -EBADMSG;
-	}
+	while (rc == 0 && chunk.n > 0)
+		rc = read_one(&r, &chunk, read_message);
+	buf_free(&r.resource);
 	buf_free(&r.profile);
 	buf_free(&r.dictionary);
 	buf_free(&r.request);

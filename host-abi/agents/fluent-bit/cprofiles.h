@@ -10,9 +10,14 @@
 
 #include "base/str.h"
 
-/* Gets each profile as a request of OTLP's profiles signal, borrowed. */
-typedef int (*cprofiles_fn)(void *context, struct str request);
+/* Of requests together. A resource stands once in a chunk and in each request of its profiles. */
+#define CPROFILES_MAX_BYTES ((size_t)64 << 20)
 
-/* 0; -ENOMEM; -EBADMSG: it is no such chunk, and what stood before has been handed over; or what
- * `fn` has returned, if that is not 0. O(bytes). */
+/* Gets each profile as a request of OTLP's profiles signal, borrowed; or `result` says why one is
+ * left out: -EBADMSG, it (or what it stands in) is not as lib/cprofiles writes it; -E2BIG, requests
+ * have more than CPROFILES_MAX_BYTES with it. Answers 0, or -ENOMEM, which ends the reading. */
+typedef int (*cprofiles_fn)(void *context, int result, struct str request);
+
+/* 0; -ENOMEM; -EBADMSG: it is cut off or no msgpack, and what stood before has been handed over.
+ * O(bytes of the chunk and of the requests). */
 int cprofiles_read(struct str chunk, cprofiles_fn fn, void *context);

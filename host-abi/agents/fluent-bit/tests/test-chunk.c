@@ -188,9 +188,158 @@ TEST(a_profile_at_fault_is_left_out)
 	buf_free(&b);
 }
 
-static int nothing(void *context, struct str request)
+static int nothing(void *context, int result, struct str request)
 {
 	return 0;
+}
+
+/* A message with a service of this many bytes and as many profiles of a byte each. */
+static void put_empty_profiles(struct buf *b, size_t service_bytes, unsigned int n)
+{
+	char *service = malloc(service_bytes);
+
+	expect(service);
+	memset(service, 's', service_bytes);
+	map(b, 1);
+	text(b, "profiles");
+	array(b, 1);
+	map(b, 2);
+	text(b, "resource");
+	map(b, 1);
+	text(b, "attributes");
+	map(b, 1);
+	text(b, "service.name");
+	buf_append(b, (const char[]){(char)0xdb, (char)(service_bytes >> 24),
+				     (char)(service_bytes >> 16), (char)(service_bytes >> 8),
+				     (char)service_bytes},
+		   5);
+	buf_append(b, service, service_bytes);
+	text(b, "scope_profiles");
+	array(b, 1);
+	map(b, 1);
+	text(b, "profiles");
+	buf_append(b, (const char[]){(char)0xdc, (char)(n >> 8), (char)n}, 3);
+	for (unsigned int i = 0; i < n; i++)
+		map(b, 0);
+	free(service);
+}
+
+struct sums {
+	size_t n_bytes;
+	unsigned int n, n_refused;
+};
+
+static int add_up(void *context, int result, struct str request)
+{
+	struct sums *sums = context;
+
+	expect(result == 0 || result == -E2BIG);
+	sums->n += result == 0;
+	sums->n_refused += result != 0;
+	sums->n_bytes += request.n;
+	return 0;
+}
+
+/* However large a resource is, and however many profiles it has, what is made of it is bounded. */
+TEST(a_resource_is_not_multiplied_without_bound)
+{
+	struct buf b = BUF_NULL;
+	struct sums sums = {0};
+	uint64_t left_out = 0;
+
+	put_empty_profiles(&b, 1 << 20, 800);
+	expect_eq(cprofiles_read(buf_str(&b), add_up, &sums), 0);
+	expect(sums.n > 1 && sums.n + sums.n_refused == 800);
+	expect(sums.n_bytes < 2 * CPROFILES_MAX_BYTES);
+	expect(!read_batch(&b, &left_out));
+	expect_eq(left_out, 800);
+	buf_free(&b);
+}
+
+/* Fluent Bit joins messages of many senders in a chunk: those before and behind one that is broken
+ * in any way are the batch all the same. */
+TEST(a_broken_message_costs_itself)
+{
+	static const char *const broken[] = {
+		"\x81\xa8profiles\x91\x81\xaescope_profiles\x91\x81\xa8profiles\x91\x2a",
+		"\x81\xa8profiles\x91\x81\xaescope_profiles\x91\x2a",
+		"\x81\xa8profiles\x91\x81\xa8resource\x2a",
+		"\x81\xa8profiles\x2a",
+		"\x2a",
+	};
+
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		const struct andiron_batch *batch;
+		struct buf b = BUF_NULL;
+		uint64_t left_out;
+
+		put_chunk(&b, "till", 6);
+		buf_str_append(&b, str_of(broken[i]));
+		put_chunk(&b, "shop", 6);
+		batch = read_batch(&b, &left_out);
+		expect(batch);
+		expect_eq(batch->samples, 2);
+		expect_eq(left_out, 1);
+		batch->release(batch->owner);
+		buf_free(&b);
+	}
+}
+
+/* What stands before the end of a chunk that is cut off is the batch, and the rest is counted. */
+TEST(a_chunk_that_is_cut_off_gives_what_it_has)
+{
+	const struct andiron_batch *batch;
+	struct buf b = BUF_NULL;
+	uint64_t left_out;
+
+	put_chunk(&b, "shop", 6);
+	buf_str_append(&b, STR("\x81\xa8profiles\x91"));
+	batch = read_batch(&b, &left_out);
+	expect(batch);
+	expect_eq(batch->samples, 1);
+	expect_eq(left_out, 1);
+	batch->release(batch->owner);
+	buf_free(&b);
+}
+
+/* A message whose profile is too large for a batch, beside one that is not. */
+TEST(a_profile_that_is_too_large_costs_itself)
+{
+	const struct andiron_batch *batch;
+	struct buf b = BUF_NULL;
+	uint64_t left_out;
+
+	put_empty_profiles(&b, CPROFILES_MAX_BYTES, 1);
+	put_chunk(&b, "shop", 6);
+	batch = read_batch(&b, &left_out);
+	expect(batch);
+	expect_eq(batch->samples, 1);
+	expect_eq(left_out, 1);
+	batch->release(batch->owner);
+	buf_free(&b);
+}
+
+/* Fluent Bit says nil for a resource that nobody has named. */
+TEST(a_profile_without_a_resource_is_read)
+{
+	struct buf b = BUF_NULL, without = BUF_NULL;
+	const struct andiron_batch *batch;
+	uint64_t left_out;
+	struct str service = STR("\x81\xaa" "attributes\x81\xac" "service.name\xa4shop");
+	char *at;
+
+	put_chunk(&b, "shop", 6);
+	at = memmem(b.p, b.n, service.p, service.n);
+	expect(at);
+	buf_append(&without, b.p, (size_t)(at - b.p));
+	buf_putc(&without, (char)0xc0);
+	buf_append(&without, at + service.n, b.n - (size_t)(at - b.p) - service.n);
+	batch = read_batch(&without, &left_out);
+	expect(batch);
+	expect_eq(left_out, 0);
+	batch->release(batch->owner);
+	buf_free(&without);
+	buf_free(&b);
 }
 
 /* A chunk that is cut off anywhere is refused; with any byte changed it does no harm. */
