@@ -9,12 +9,14 @@ TEST_PLUGINS: the folders of andiron's plugins
 ANDIRON, WORKLOAD: the command, and a program that takes CPU time
 """
 
+import _ctypes
 import ctypes
 import http.server
 import os
 import re
 import shutil
 import struct
+import sys
 import threading
 import time
 
@@ -383,6 +385,26 @@ def output_mistakes():
         out.end()
 
 
+def run_unloaded():
+    """An output whose file is closed, and whose host's structure is gone, without its exit."""
+    FluentBit5()
+    out = FluentBit5.load(OUTPUT, kind=2, signals=16, url="http://127.0.0.1:1")
+    assert out.start() > 0, out.text()
+    ctypes.memset(ctypes.byref(out.api), 0, ctypes.sizeof(out.api))
+    _ctypes.dlclose(out.module._handle)
+    out.log.clear()
+    assert out.flush(chunk("shop", ["leaf", "main"])) == OK, out.text()
+    until(lambda: "127.0.0.1:1" in out.text(), "a line of a thread that goes on")
+
+
+@case
+def unloaded():
+    """threads of a plugin outlive its unloading, which has no exit where another fails to start"""
+    run(sys.executable, __file__, "unloaded").expect(0)
+    for module in (MODULE, OUTPUT):
+        run("readelf", "-d", module).expect(0, "NODELETE")
+
+
 @case
 def exports():
     """they export their functions, need libandiron and what it needs, and are no flb- files"""
@@ -398,4 +420,7 @@ def exports():
         assert not os.path.basename(module).startswith("flb-")
 
 
-main()
+if sys.argv[1:] == ["unloaded"]:
+    run_unloaded()
+else:
+    main()

@@ -48,7 +48,7 @@ uint64_t host_number(const struct host_handle *h, const char *key, uint64_t usua
 
 void host_say(const struct host_handle *h, int level, const char *component, const char *line)
 {
-	h->api->log(level, NULL, 0, "[%s] %s%s%s", h->prefix, component, component[0] ? ": " : "",
+	h->api.log(level, NULL, 0, "[%s] %s%s%s", h->prefix, component, component[0] ? ": " : "",
 		    line);
 }
 

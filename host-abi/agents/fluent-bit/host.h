@@ -49,7 +49,7 @@ struct host_plugin {
 
 /* One plugin of either kind, and how it reads properties. */
 struct host_handle {
-	const struct host_api *api;
+	struct host_api api; /* a copy: Fluent Bit's goes before andiron's threads do */
 	void *instance;
 	const char *(*property)(const char *key, void *instance);
 	const char *prefix; /* of its log lines */

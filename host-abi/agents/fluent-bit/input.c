@@ -199,12 +199,12 @@ EXPORT int FLBPluginRegister(struct host_definition *definition)
 /* Positive for success; else Fluent Bit does not start. */
 EXPORT int FLBPluginInit(struct host_plugin *input)
 {
-	if (module.host.api) {
+	if (module.host.property) {
 		host_say(&module.host, HOST_LOG_ERROR, "",
 			 "there is one input of andiron's already, and no room for two");
 		return -1;
 	}
-	module.host = (struct host_handle){input->api, input->instance, input->api->input_property,
+	module.host = (struct host_handle){*input->api, input->instance, input->api->input_property,
 					   "input:andiron"};
 	records_init(&module.records);
 	handover_init(&module.handover);
@@ -288,7 +288,7 @@ EXPORT int FLBPluginInputCleanupCallback(void *data)
 
 EXPORT int FLBPluginExit(void)
 {
-	if (!module.host.api)
+	if (!module.host.property)
 		return 1;
 	handover_close(&module.handover);
 	if (module.andiron)

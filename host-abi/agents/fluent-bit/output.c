@@ -316,12 +316,12 @@ EXPORT int FLBPluginRegister(struct host_definition *definition)
 /* Positive for success; else Fluent Bit does not start. */
 EXPORT int FLBPluginInit(struct host_plugin *output)
 {
-	if (module.host.api) {
+	if (module.host.property) {
 		host_say(&module.host, HOST_LOG_ERROR, "",
 			 "there is one output of andiron's already, and no room for two");
 		return -1;
 	}
-	module.host = (struct host_handle){output->api, output->instance,
+	module.host = (struct host_handle){*output->api, output->instance,
 					   output->api->output_property, "output:andiron"};
 	if (!host_has_profiles())
 		host_say(&module.host, HOST_LOG_ERROR, "",
@@ -356,7 +356,7 @@ EXPORT int FLBPluginExit(void)
 {
 	if (module.andiron)
 		andiron_stop(module.andiron, 5 * NS_PER_SEC, NULL);
-	if (module.host.api)
+	if (module.host.property)
 		close_all();
 	return 1;
 }
