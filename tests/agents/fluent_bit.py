@@ -347,6 +347,9 @@ def output():
     assert "the chunk's bytes are no profiles" in out.text(), out.text()
     empty = pack({"meta": {}, "profiles": []})
     assert out.flush(empty) == OK and out.flush(b"") == OK
+    assert out.flush(pack({"meta": {}, "profiles": [1]})) == ERROR, "what is no profile was taken"
+    assert "profiles left out of a chunk: 1" in out.text(), out.text()
+    assert out.flush(pack({"profiles": [1]}) + chunk("shop", ["leaf"])) == OK, out.text()
     out.end()
     server.shutdown()
 
@@ -363,6 +366,7 @@ def output_retries():
     out = FluentBit5.load(OUTPUT, kind=2, signals=16, config=config)
     assert out.start() > 0, out.text()
     assert out.flush(chunk("shop", ["leaf", "main"])) == RETRY
+    assert "forward_to of fluent_bit.profiles is empty" in out.text(), out.text()
     out.end()
 
 

@@ -15,6 +15,7 @@
 #define HOST_PROXY_GO      11
 #define HOST_PROFILES      16 /* of `signals` */
 #define HOST_LOG_ERROR     1
+#define HOST_LOG_WARN      2
 
 /* What it is made of and exports, of what plugins call (andiron/embed.h). */
 #define HOST_ANSWERS "zstd protobuf-c"

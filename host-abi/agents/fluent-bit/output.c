@@ -8,8 +8,8 @@
  *     OK     every consumer has returned from its profiles: a writer with a spool has them on disk,
  *            one without in its queue
  *     RETRY  somebody behind has no room, is stopping, or has not answered in time, or memory is
- *            short. Without an answer the profiles may come twice
- *     ERROR  the chunk cannot be read, or is larger than a queue
+ *            short. What is offered as the time ends may come twice, once for each retry
+ *     ERROR  nothing of the chunk can be read, or it is larger than a queue
  *
  * A flush runs on a stack of 24 KiB in some releases, and its thread waits for nobody else. So a
  * worker of andiron's reads the chunk, and the flush waits.
@@ -17,16 +17,16 @@
  * Interface and number of instances are as of the input. */
 #include "abi/log.h"
 #include "abi/option.h"
-#include "agents/fluent-bit/chunk.h"
 #include "agents/fluent-bit/host.h"
+#include "agents/fluent-bit/job.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/vec.h"
 
 #include <andiron/embed.h>
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,7 @@ static struct {
 	struct host_handle host;
 	struct andiron *andiron;
 	struct abi_context component; /* its host is NULL: there is none */
+	VEC(struct job *) offered;
 } module;
 
 int FLBPluginRegister(struct host_definition *definition);
@@ -48,114 +49,41 @@ int FLBPluginExit(void);
 
 /* --- A chunk on its way --- */
 
-/* Two have it: the flush that waits, and who answers. */
-struct job {
-	pthread_mutex_t lock;
-	pthread_cond_t answered;
-	bool has_answer, alone;
-	int result;
-	const struct andiron_batch *batch;
-	uint64_t left_out;
-	struct error why;
-	size_t n;
-	char chunk[];
-};
-
-static struct job *job_new(const void *data, size_t n)
-{
-	struct job *j = malloc(sizeof(*j) + n);
-	pthread_condattr_t clock;
-
-	if (!j)
-		return NULL;
-	memset(j, 0, sizeof(*j));
-	pthread_mutex_init(&j->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&j->answered, &clock);
-	pthread_condattr_destroy(&clock);
-	j->n = n;
-	memcpy(j->chunk, data, n);
-	return j;
-}
-
-/* The second to leave frees it. */
-static void leave(struct job *j)
-{
-	bool last = j->alone;
-
-	j->alone = true;
-	pthread_mutex_unlock(&j->lock);
-	if (!last)
-		return;
-	pthread_cond_destroy(&j->answered);
-	pthread_mutex_destroy(&j->lock);
-	free(j);
-}
-
-static void answer(struct job *j, int result)
-{
-	pthread_mutex_lock(&j->lock);
-	j->result = result;
-	j->has_answer = true;
-	pthread_cond_signal(&j->answered);
-	leave(j);
-}
-
-static int wait_for(struct job *j)
-{
-	int64_t until = clock_mono() + ANSWER_NS;
-	struct timespec at = {until / NS_PER_SEC, until % NS_PER_SEC};
-	int r = 0;
-
-	pthread_mutex_lock(&j->lock);
-	while (r == 0 && !j->has_answer)
-		r = -pthread_cond_timedwait(&j->answered, &j->lock, &at);
-	if (j->has_answer)
-		r = j->result;
-	leave(j);
-	return r;
-}
-
 static void read_chunk(void *arg)
 {
-	struct job *j = arg;
 	const struct chunk_head head = {module.component.instance, clock_real()};
 
-	j->result =
-		chunk_read((struct str){j->chunk, j->n}, &head, &j->batch, &j->left_out, &j->why);
+	job_read(arg, &head);
 }
 
+/* [loop] [serial], as all that touches module.offered. */
 static void on_offered(void *arg, int32_t result)
 {
-	answer(arg, result);
-}
+	size_t i = 0;
 
-static void say_why(const struct job *j)
-{
-	char line[sizeof(j->why.text) + 64];
-
-	snprintf(line, sizeof(line), "%" PRIu64 " profiles of a chunk were left out: %s",
-		 j->left_out, j->why.text);
-	host_say(&module.host, HOST_LOG_ERROR + 1, "", j->left_out ? line : j->why.text);
+	while (module.offered.p[i] != arg)
+		i++;
+	module.offered.p[i] = module.offered.p[--module.offered.n];
+	job_answer(arg, result);
 }
 
 static void offer_chunk(void *arg)
 {
-	struct job *j = arg;
 	const struct abi_context *c = &module.component;
-	const struct andiron_batch *batch = j->batch;
-	int r = j->result;
+	const struct andiron_batch *batch;
+	int r = job_ready(arg, &batch);
 
-	if (j->why.text[0])
-		say_why(j);
-	if (r == 0 && batch) {
-		r = c->host->offer_batch(c->instance, batch, on_offered, j);
+	if (batch) {
+		r = vec_push(&module.offered, arg) ? 0 : -ENOMEM;
+		if (r == 0) {
+			r = c->host->offer_batch(c->instance, batch, on_offered, arg);
+			module.offered.n -= r != 0;
+		}
 		batch->release(batch->owner);
 		if (r == 0)
 			return;
 	}
-	answer(j, r);
+	job_answer(arg, r);
 }
 
 /* --- The component --- */
@@ -184,6 +112,14 @@ static void stop(void *self)
 {
 }
 
+/* Nobody else answers those any more. */
+static void destroy(void *self)
+{
+	vec_each (&module.offered, j)
+		job_answer(*j, -ESHUTDOWN);
+	vec_free(&module.offered);
+}
+
 static const struct andiron_component component = {
 	.size = sizeof(component),
 	.flags = ANDIRON_COMPONENT_NO_LABEL,
@@ -193,7 +129,7 @@ static const struct andiron_component component = {
 	.create = create,
 	.start = start,
 	.stop = stop,
-	.destroy = stop,
+	.destroy = destroy,
 };
 
 static const struct andiron_component *const components[] = {&component};
@@ -333,6 +269,30 @@ EXPORT int FLBPluginInit(struct host_plugin *output)
 	return -1;
 }
 
+/* Why Fluent Bit does not get OK; NULL: this is for the chunk's own text. */
+static const char *sentence_of(int r)
+{
+	switch (r) {
+	case -EAGAIN:
+		return "a writer has no room now, so Fluent Bit is to come again";
+	case -ECANCELED:
+	case -ESHUTDOWN:
+		return "a writer is stopping, or has not started, so Fluent Bit is to come again";
+	case -ENOTCONN:
+		return "forward_to of fluent_bit.profiles is empty, so profiles get nowhere: name "
+		       "a writer's receiver";
+	case -ETIMEDOUT:
+		return "there was no answer within 10 s, so Fluent Bit is to come again, and "
+		       "profiles may come twice";
+	case -ENOMEM:
+		return "memory is short, so Fluent Bit is to come again";
+	case -E2BIG:
+		return "a chunk is larger than the queue of a writer, and is dropped";
+	default:
+		return NULL;
+	}
+}
+
 static int answer_of(int r)
 {
 	if (r == 0)
@@ -340,16 +300,35 @@ static int answer_of(int r)
 	return r == -EBADMSG || r == -E2BIG || r == -EINVAL ? HOST_ERROR : HOST_RETRY;
 }
 
+/* On Fluent Bit's own thread: what others say does not reach a log that is a file. */
+static void say(int r, const char *why)
+{
+	const char *sentence = sentence_of(r);
+	int level = answer_of(r) == HOST_ERROR ? HOST_LOG_ERROR : HOST_LOG_WARN;
+
+	if (why[0])
+		host_say(&module.host, level, "", why);
+	if (sentence || (r < 0 && !why[0]))
+		host_say(&module.host, level, "", sentence ? sentence : strerror(-r));
+}
+
 EXPORT int FLBPluginFlush(const void *data, size_t n, const char *tag)
 {
 	const struct abi_context *c = &module.component;
 	struct job *j = job_new(data, n);
+	struct error why;
+	int r;
 
-	if (!j)
+	if (!j) {
+		say(-ENOMEM, "");
 		return HOST_RETRY;
-	if (c->host->work(c->instance, read_chunk, offer_chunk, j) < 0)
-		answer(j, -ENOMEM);
-	return answer_of(wait_for(j));
+	}
+	r = c->host->work(c->instance, read_chunk, offer_chunk, j);
+	if (r < 0)
+		job_answer(j, r);
+	r = job_wait(j, ANSWER_NS, &why);
+	say(r, why.text);
+	return answer_of(r);
 }
 
 EXPORT int FLBPluginExit(void)

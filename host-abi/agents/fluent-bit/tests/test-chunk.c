@@ -4,6 +4,7 @@
 #include "abi/batch-view.h"
 #include "agents/fluent-bit/chunk.h"
 #include "agents/fluent-bit/cprofiles.h"
+#include "agents/fluent-bit/job.h"
 #include "agents/fluent-bit/msgpack.h"
 #include "base/buf.h"
 #include "pprof/decode.h"
@@ -439,4 +440,56 @@ TEST(survives_out_of_memory)
 	put_chunk(&b, "shop", 6);
 	test_each_failing_allocation(with_little_memory, &b);
 	buf_free(&b);
+}
+
+/* A flush that has left comes again with the same chunk: what it left is not read, or, where it was
+ * read meanwhile, not offered. */
+TEST(nothing_is_offered_for_a_flush_that_has_left)
+{
+	const struct andiron_batch *batch;
+	struct error why = ERROR_NULL;
+	struct buf b = BUF_NULL;
+
+	put_chunk(&b, "shop", 6);
+	for (int i = 0; i < 2; i++) {
+		struct job *j = job_new(b.p, b.n);
+
+		expect(j);
+		if (i)
+			job_read(j, &head);
+		expect_eq(job_wait(j, 0, &why), -ETIMEDOUT);
+		if (!i)
+			job_read(j, &head);
+		expect_eq(job_ready(j, &batch), -ECANCELED);
+		expect(!batch);
+		job_answer(j, -ECANCELED);
+	}
+	buf_free(&b);
+}
+
+/* The flush gets the answer, and why profiles were left out; where that is all, the chunk is at
+ * fault. */
+TEST(a_flush_is_told_what_was_left_out)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct andiron_batch *batch;
+		struct error why = ERROR_NULL;
+		struct buf b = BUF_NULL;
+		struct job *j;
+
+		put_chunk(&b, "shop", 99);
+		if (i)
+			put_chunk(&b, "shop", 6);
+		j = job_new(b.p, b.n);
+		expect(j);
+		job_read(j, &head);
+		expect_eq(job_ready(j, &batch), i ? 0 : -EBADMSG);
+		expect_eq(!batch, !i);
+		if (batch)
+			batch->release(batch->owner);
+		job_answer(j, i ? 0 : -EBADMSG);
+		expect_eq(job_wait(j, 0, &why), i ? 0 : -EBADMSG);
+		expect(strstr(why.text, "profiles left out of a chunk: 1"));
+		buf_free(&b);
+	}
 }
