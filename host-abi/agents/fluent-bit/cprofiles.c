@@ -248,6 +248,18 @@ static int put_pairs(struct str in, uint32_t field, struct buf *strings, uint64_
 
 /* --- Profiles --- */
 
+/* More than any profiler has; each costs a profile. */
+#define MAX_TYPES 16
+
+struct value_type {
+	uint64_t type, unit; /* of the string table */
+};
+
+struct types {
+	struct value_type of[MAX_TYPES], of_period;
+	uint64_t n, period;
+};
+
 struct reading {
 	/* A profile is built of these; `resource` serves all of its own. */
 	struct buf resource, profile, dictionary, request;
@@ -271,31 +283,6 @@ static int put_strings(struct str in, struct buf *out, uint64_t *ret_n)
 	return r;
 }
 
-/* Each has a stack of its own; the first of the table is nothing. */
-static int put_samples(struct reading *r, struct str in)
-{
-	struct str stack_of, sample_of;
-	uint64_t n, i;
-	int rc = begin(&in, TOKEN_ARRAY, &n);
-
-	wire_put_bytes(&r->dictionary, STACKS, STR(""));
-	for (i = 1; rc == 0 && i <= n; i++) {
-		struct buf b = BUF_NULL;
-
-		stack_of = sample_of = in;
-		rc = put_message(&stack_of, &(struct rule){NULL, STACKS, MESSAGE, stack},
-				 &r->dictionary);
-		wire_put_field(&b, 1, i);
-		if (rc == 0)
-			rc = put_map(&sample_of, sample, &b);
-		in = sample_of;
-		wire_put_bytes(&r->profile, 2, buf_str(&b));
-		r->profile.failed |= b.failed;
-		buf_free(&b);
-	}
-	return rc;
-}
-
 /* What stands under a key of the map, or nothing; nothing is in nothing. */
 static int part(struct str in, struct str key, struct str *ret)
 {
@@ -305,6 +292,77 @@ static int part(struct str in, struct str key, struct str *ret)
 	if (found == 0)
 		*ret = STR(NOTHING);
 	return found < 0 ? found : 0;
+}
+
+static int number_of(struct str in, struct str key, uint64_t *ret)
+{
+	struct token t;
+	struct str at;
+	int rc = part(in, key, &at);
+
+	if (rc == 0 && (!msgpack_next(&at, &t) || t.kind > TOKEN_NUMBER))
+		return -EBADMSG;
+	if (rc == 0)
+		*ret = t.number;
+	return rc;
+}
+
+/* Of the sample's values the one of type `which`. */
+static int put_one_value(struct str in, uint64_t which, struct buf *out)
+{
+	struct token t = {0};
+	struct str at;
+	uint64_t n;
+	int rc = part(in, STR("values"), &at);
+
+	if (rc == 0)
+		rc = begin(&at, TOKEN_ARRAY, &n);
+	for (uint64_t i = 0; rc == 0 && i < n && i <= which; i++)
+		if (!msgpack_next(&at, &t) || t.kind != TOKEN_NUMBER)
+			return -EBADMSG;
+	if (rc == 0) {
+		uint64_t value = which < n ? t.number : 0;
+
+		wire_put_head(out, 4, wire_length(value));
+		wire_put(out, value);
+	}
+	return rc;
+}
+
+/* Each has a stack of its own; the first of the table is nothing. */
+static int put_stacks(struct reading *r, struct str in)
+{
+	uint64_t n;
+	int rc = begin(&in, TOKEN_ARRAY, &n);
+
+	wire_put_bytes(&r->dictionary, STACKS, STR(""));
+	for (; rc == 0 && n > 0; n--)
+		rc = put_message(&in, &(struct rule){NULL, STACKS, MESSAGE, stack}, &r->dictionary);
+	return rc;
+}
+
+/* Of a profile of one type a sample's values are one for each point in time; of several, one for
+ * each type. */
+static int put_samples(struct reading *r, struct str in, const struct types *types, uint64_t which)
+{
+	uint64_t n, i;
+	int rc = begin(&in, TOKEN_ARRAY, &n);
+
+	for (i = 1; rc == 0 && i <= n; i++) {
+		struct buf b = BUF_NULL;
+
+		wire_put_field(&b, 1, i);
+		if (types->n <= 1)
+			rc = put_map(&in, sample, &b);
+		else
+			rc = put_one_value(in, which, &b);
+		if (rc == 0 && types->n > 1 && !msgpack_skip(&in))
+			rc = -EBADMSG;
+		wire_put_bytes(&r->profile, 2, buf_str(&b));
+		r->profile.failed |= b.failed;
+		buf_free(&b);
+	}
+	return rc;
 }
 
 static int put_tables(struct reading *r, struct str in)
@@ -326,25 +384,86 @@ static int put_tables(struct reading *r, struct str in)
 		buf_free(&table);
 	}
 	if (rc == 0)
-		rc = put_map(&in, tables, &r->dictionary);
-	return rc;
-}
-
-/* A profile of OTLP has one type; of several the first is read, whose values come first. */
-static int put_profile(struct reading *r, struct str in)
-{
-	struct str at;
-	uint64_t n = 0;
-	int rc = part(in, STR("sample_types"), &at);
-
-	if (rc == 0)
-		rc = begin(&at, TOKEN_ARRAY, &n);
-	if (rc == 0 && n > 0)
-		rc = put_message(&at, &(struct rule){NULL, 1, MESSAGE, type}, &r->profile);
-	if (rc == 0)
 		rc = part(in, STR("sample"), &at);
 	if (rc == 0)
-		rc = put_samples(r, at);
+		rc = put_stacks(r, at);
+	return rc == 0 ? put_map(&in, tables, &r->dictionary) : rc;
+}
+
+static int read_type(struct str in, struct value_type *ret)
+{
+	int rc = number_of(in, STR("type"), &ret->type);
+
+	return rc == 0 ? number_of(in, STR("unit"), &ret->unit) : rc;
+}
+
+static int read_types(struct str in, struct types *ret)
+{
+	struct str at, period;
+	int rc = part(in, STR("sample_types"), &at);
+
+	*ret = (struct types){0};
+	if (rc == 0)
+		rc = begin(&at, TOKEN_ARRAY, &ret->n);
+	if (rc == 0 && ret->n > MAX_TYPES)
+		rc = -EBADMSG;
+	for (uint64_t i = 0; rc == 0 && i < ret->n; i++) {
+		rc = read_type(at, &ret->of[i]);
+		if (rc == 0 && !msgpack_skip(&at))
+			rc = -EBADMSG;
+	}
+	if (rc == 0)
+		rc = number_of(in, STR("period"), &ret->period);
+	if (rc == 0)
+		rc = part(in, STR("period_type"), &period);
+	return rc == 0 ? read_type(period, &ret->of_period) : rc;
+}
+
+static bool text_is(struct str strings, uint64_t at, const char *text)
+{
+	struct token t;
+	uint64_t n;
+
+	if (begin(&strings, TOKEN_ARRAY, &n) != 0 || at >= n)
+		return false;
+	do
+		if (!msgpack_next(&strings, &t))
+			return false;
+	while (at-- > 0);
+	return str_is(t.text, text);
+}
+
+/* Samples of a clock become its time where they are read. Beside the time itself, as in
+ * [samples, cpu], that would be there twice. */
+static bool is_there_as_time(struct str strings, const struct types *types, uint64_t which)
+{
+	bool has_time = false;
+
+	for (uint64_t i = 0; i < types->n; i++)
+		has_time |= i != which && types->of[i].type == types->of_period.type &&
+			    types->of[i].unit == types->of_period.unit;
+	return has_time && types->period > 0 && text_is(strings, types->of[which].unit, "count") &&
+	       text_is(strings, types->of_period.unit, "nanoseconds");
+}
+
+/* With the type `which`, unless there is none. */
+static int put_profile(struct reading *r, struct str in, const struct types *types, uint64_t which)
+{
+	struct str at;
+	int rc = part(in, STR("sample"), &at);
+
+	buf_clear(&r->profile);
+	if (which < types->n) {
+		const struct value_type *t = &types->of[which];
+
+		wire_put_head(&r->profile, 1, 2 + wire_length(t->type) + wire_length(t->unit));
+		wire_put(&r->profile, 1 << 3 | WIRE_VARINT);
+		wire_put(&r->profile, t->type);
+		wire_put(&r->profile, 2 << 3 | WIRE_VARINT);
+		wire_put(&r->profile, t->unit);
+	}
+	if (rc == 0)
+		rc = put_samples(r, at, types, which);
 	return rc == 0 ? put_map(&in, profile, &r->profile) : rc;
 }
 
@@ -369,18 +488,29 @@ static int put_request(struct reading *r)
 	return r->request.failed ? -ENOMEM : 0;
 }
 
+/* A profile of OTLP has one type, so one of several becomes several. */
 static int read_profile(struct reading *r, struct str in)
 {
-	int rc;
+	struct types types;
+	struct str strings;
+	uint64_t which = 0;
+	int rc = read_types(in, &types);
 
-	buf_clear(&r->profile);
 	buf_clear(&r->dictionary);
-	rc = put_profile(r, in);
 	if (rc == 0)
 		rc = put_tables(r, in);
 	if (rc == 0)
-		rc = put_request(r);
-	return rc == 0 ? r->fn(r->context, 0, buf_str(&r->request)) : rc;
+		rc = part(in, STR("string_table"), &strings);
+	for (; rc == 0 && which < (types.n ? types.n : 1); which++) {
+		if (types.n > 1 && is_there_as_time(strings, &types, which))
+			continue;
+		rc = put_profile(r, in, &types, which);
+		if (rc == 0)
+			rc = put_request(r);
+		if (rc == 0)
+			rc = r->fn(r->context, 0, buf_str(&r->request));
+	}
+	return rc;
 }
 
 typedef int (*read_fn)(struct reading *r, struct str in);

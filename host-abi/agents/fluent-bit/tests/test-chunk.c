@@ -124,6 +124,22 @@ static void put_chunk(struct buf *b, const char *service, int function_name)
 	buf_putc(b, (char)0xc0);
 }
 
+/* What stands there once. */
+static void replace(struct buf *b, struct str from, struct str to)
+{
+	struct buf changed = BUF_NULL;
+	char *at = memmem(b->p, b->n, from.p, from.n);
+	size_t before;
+
+	expect(at);
+	before = (size_t)(at - b->p);
+	buf_append(&changed, b->p, before);
+	buf_str_append(&changed, to);
+	buf_append(&changed, at + from.n, b->n - before - from.n);
+	buf_free(b);
+	*b = changed;
+}
+
 static const struct andiron_batch *read_batch(const struct buf *b, uint64_t *ret_left_out)
 {
 	const struct andiron_batch *batch = NULL;
@@ -323,23 +339,66 @@ TEST(a_profile_that_is_too_large_costs_itself)
 /* Fluent Bit says nil for a resource that nobody has named. */
 TEST(a_profile_without_a_resource_is_read)
 {
-	struct buf b = BUF_NULL, without = BUF_NULL;
+	struct buf b = BUF_NULL;
 	const struct andiron_batch *batch;
 	uint64_t left_out;
-	struct str service = STR("\x81\xaa" "attributes\x81\xac" "service.name\xa4shop");
-	char *at;
 
 	put_chunk(&b, "shop", 6);
-	at = memmem(b.p, b.n, service.p, service.n);
-	expect(at);
-	buf_append(&without, b.p, (size_t)(at - b.p));
-	buf_putc(&without, (char)0xc0);
-	buf_append(&without, at + service.n, b.n - (size_t)(at - b.p) - service.n);
-	batch = read_batch(&without, &left_out);
+	replace(&b,
+		STR("\x81\xaa"
+		    "attributes\x81\xac"
+		    "service.name\xa4shop"),
+		STR("\xc0"));
+	batch = read_batch(&b, &left_out);
 	expect(batch);
 	expect_eq(left_out, 0);
 	batch->release(batch->owner);
-	buf_free(&without);
+	buf_free(&b);
+}
+
+static int64_t value_at(const struct andiron_batch *batch, uint32_t at)
+{
+	struct profile *p = NULL;
+	struct andiron_encoded e;
+	struct batch_view view;
+	int64_t value;
+
+	expect_eq(batch_view_init(&view, batch), 0);
+	e = batch_encoded(&view, at);
+	expect_eq(profile_decode(batch_encoded_bytes(&view, &e), &p, NULL), 0);
+	expect_eq(p->n_values, 1);
+	value = p->values[0];
+	profile_free(p);
+	return value;
+}
+
+/* Of several types each is a profile with its own values. Samples that would become the time that
+ * stands beside them are none. */
+TEST(values_of_several_types_are_not_mixed)
+{
+	const struct andiron_batch *batch;
+	struct buf b = BUF_NULL;
+	uint64_t left_out;
+
+	put_chunk(&b, "shop", 6);
+	replace(&b, STR("\x91\x82\xa4type\x01\xa4unit\x02"),
+		STR("\x92\x82\xa4type\x01\xa4unit\x02\x82\xa4type\x03\xa4unit\x04"));
+	replace(&b, STR("\xa6values\x91\x03"), STR("\xa6values\x92\x03\xce\x01\xc9\xc3\x80"));
+	batch = read_batch(&b, &left_out);
+	expect(batch);
+	expect_eq(left_out, 0);
+	expect_eq(batch->samples, 1);
+	expect_eq(value_at(batch, 0), 30000000);
+	batch->release(batch->owner);
+	/* Without a period they are two things. */
+	replace(&b, STR("\xa6period\xce\x00\x98\x96\x80"), STR("\xa6period\x00"));
+	batch = read_batch(&b, &left_out);
+	expect(batch);
+	expect_eq(left_out, 0);
+	expect_eq(batch->samples, 2);
+	expect_eq(value_at(batch, 0), 3);
+	expect_eq(value_at(batch, 1), 30000000);
+	batch->release(batch->owner);
 	buf_free(&b);
 }
 
