@@ -149,13 +149,13 @@ class FluentBit5:
         return Host(copy, plugin_dirs=dirs, worker=ANDIRON, **properties)
 
 
-def own(pid):
+def own(pid, more=""):
     text = f"""pyroscope.ebpf "work" {{
   targets          = [{{"__process_pid__" = "{pid}", "service_name" = "work", "pod" = "p1"}}]
   targets_only     = true
   forward_to       = [embed.profiles.fluent_bit.receiver]
   collect_interval = "1s"
-}}
+{more}}}
 embed.profiles "fluent_bit" {{}}
 """
     return os.path.abspath(write("own.alloy", text))
@@ -184,8 +184,10 @@ def one_program():
     """a configuration of one's own; sums only grow, to service and target"""
     need_root()
     with Background(WORKLOAD, "600") as work:
-        inputs = host(config=own(work.pid), worker=ANDIRON, target_labels="pod")
+        config = own(work.pid, "  off_cpu_threshold = 0.1\n")
+        inputs = host(config=config, worker=ANDIRON, target_labels="pod")
         assert inputs.start() > 0, inputs.text()
+        assert [l for level, l in inputs.log if level == 2 and "off_cpu_threshold" in l], inputs.log
         until(lambda: inputs.found(service="work", target="p1"), "CPU time of the target")
         until(lambda: inputs.found(service="work", target="")["cpu_ms"] > 1000, "a second of work")
         assert host().start() < 0, "a second one was let in"
@@ -202,6 +204,7 @@ def mistakes():
         (("config", wrong),): "wrong.alloy:1",
         (("config", "/none.alloy"),): "none.alloy",
         (("max_series", "many"),): "max_series is a whole number from 1 to 100000",
+        (("target_labels", ",".join("abcdefghijklmnopq")),): "target_labels has more than 16 names",
     }.items():
         inputs = host(**dict(properties))
         assert inputs.start() < 0
@@ -248,6 +251,7 @@ def signals():
             lambda: any("refused" in r.get("labels", "") for _, r in inputs.collect()),
             "a count of what the pipeline did not take",
         )
+        assert "Fluent Bit has not taken the metrics" in inputs.text(), inputs.text()
         five.full.value = 0
         until(lambda: inputs.collect() and five.taken(1), "metrics")
         assert b"# TYPE andiron_samples_taken_total counter" in five.taken(1)
@@ -365,6 +369,7 @@ def output_retries():
     config = os.path.abspath(write("nobody.alloy", text))
     out = FluentBit5.load(OUTPUT, kind=2, signals=16, config=config)
     assert out.start() > 0, out.text()
+    assert out.log[0][0] == 2 and "name a writer's receiver" in out.log[0][1], out.log
     assert out.flush(chunk("shop", ["leaf", "main"])) == RETRY
     assert "forward_to of fluent_bit.profiles is empty" in out.text(), out.text()
     out.end()

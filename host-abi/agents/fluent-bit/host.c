@@ -3,6 +3,8 @@
  * lacks one it is NULL. */
 #include "agents/fluent-bit/host.h"
 
+#include <andiron/embed.h>
+
 #include <stdio.h>
 
 #define WEAK __attribute__((weak, visibility("default")))
@@ -50,6 +52,14 @@ void host_say(const struct host_handle *h, int level, const char *component, con
 {
 	h->api.log(level, NULL, 0, "[%s] %s%s%s", h->prefix, component, component[0] ? ": " : "",
 		    line);
+}
+
+void host_warn(const struct host_handle *h, char **text)
+{
+	if (*text)
+		host_say(h, HOST_LOG_WARN, "", *text);
+	andiron_text_free(*text);
+	*text = NULL;
 }
 
 bool host_has_profiles(void)

@@ -66,6 +66,9 @@ uint64_t host_number(const struct host_handle *h, const char *key, uint64_t usua
 /* A line of the log; `component` may be empty. [any] */
 void host_say(const struct host_handle *h, int level, const char *component, const char *line);
 
+/* Says the warnings of a configuration that is good, if any, and frees them. */
+void host_warn(const struct host_handle *h, char **text);
+
 /* Whether it has the profiles signal as it is meant here, and takes Prometheus's text. */
 bool host_has_profiles(void);
 bool host_has_metrics(void);

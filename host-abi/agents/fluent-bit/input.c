@@ -18,8 +18,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -35,6 +37,7 @@ static struct {
 	struct cpu_usage *usage;
 	struct records records;
 	struct handover handover;
+	struct times times; /* of profiles; on_profile's own */
 	char *labels[16];
 	size_t n_labels;
 	int64_t interval_ns, metrics_ns; /* when metrics were read last */
@@ -60,8 +63,9 @@ static void on_sum(void *context, const struct cpu_usage_sum *sum)
 static int give_profiles(const struct andiron_batch *batch)
 {
 	struct profiles p = {0};
-	int r = profiles_add(&p, batch);
+	int r = profiles_add(&p, &module.times, batch);
 
+	handover_lose(&module.handover, p.lost);
 	if (r == 0 && p.requests.n > 0)
 		r = handover_give(&module.handover, &p, PATIENCE_NS);
 	profiles_free(&p);
@@ -79,8 +83,14 @@ static int32_t on_profile(void *context, const struct andiron_profile *profile)
 	return r;
 }
 
-/* "a,b": false when memory is short or there are too many. */
-static bool read_labels(const char *text)
+static int refuse(int code, const char *why)
+{
+	host_say(&module.host, HOST_LOG_ERROR, "", why);
+	return code;
+}
+
+/* "a,b" */
+static int read_labels(const char *text)
 {
 	struct str rest = str_of(text);
 
@@ -88,12 +98,12 @@ static bool read_labels(const char *text)
 		struct str label = str_trim(str_cut(&rest, ','));
 
 		if (module.n_labels == sizeof(module.labels) / sizeof(module.labels[0]))
-			return false;
+			return refuse(-E2BIG, "target_labels has more than 16 names");
 		module.labels[module.n_labels] = str_dup(label);
 		if (!module.labels[module.n_labels++])
-			return false;
+			return refuse(-ENOMEM, strerror(ENOMEM));
 	}
-	return true;
+	return 0;
 }
 
 /* "profiles,records"; NULL: what this Fluent Bit has. */
@@ -109,12 +119,9 @@ static int read_emit(const char *text)
 
 		while (i < 3 && !str_eq(word, str_of(words[i])))
 			i++;
-		if (i == 3) {
-			host_say(&module.host, HOST_LOG_ERROR, "",
-				 "emit is one or more of profiles, metrics and records, apart by "
-				 "commas");
-			return -EINVAL;
-		}
+		if (i == 3)
+			return refuse(-EINVAL, "emit is one or more of profiles, metrics and "
+					       "records, apart by commas");
 		module.emit |= 1U << i;
 	}
 	if (!host_has_metrics() && !text)
@@ -122,10 +129,8 @@ static int read_emit(const char *text)
 	if ((!(module.emit & PROFILES) || host_has_profiles()) &&
 	    (!(module.emit & METRICS) || host_has_metrics()))
 		return 0;
-	host_say(&module.host, HOST_LOG_ERROR, "",
-		 "this Fluent Bit has not all signals that emit names: profiles need 5.0 or later; "
-		 "leave emit out");
-	return -ENOTSUP;
+	return refuse(-ENOTSUP, "this Fluent Bit has not all signals that emit names: profiles "
+				"need 5.0 or later; leave emit out");
 }
 
 static int open_and_start(uint64_t seconds, char **ret_text)
@@ -147,8 +152,7 @@ static int open_and_start(uint64_t seconds, char **ret_text)
 
 	if (r < 0)
 		return r;
-	andiron_text_free(*ret_text);
-	*ret_text = NULL;
+	host_warn(h, ret_text);
 	r = andiron_start(module.andiron, ret_text);
 	return r == -EIO ? 0 : r; /* what has failed is said, and the rest runs */
 }
@@ -172,14 +176,13 @@ static int begin(void)
 	char *text = NULL;
 	int r = seconds && series ? read_emit(host_property(h, "emit")) : -EINVAL;
 
+	if (r == 0)
+		r = read_labels(host_property(h, "target_labels"));
 	if (r < 0)
 		return r; /* the log has why */
-	if (!read_labels(host_property(h, "target_labels")))
-		r = -ENOMEM;
 	module.interval_ns = (int64_t)seconds * NS_PER_SEC;
 	module.usage = cpu_usage_new(module.labels, module.n_labels, (uint32_t)series);
-	if (r == 0)
-		r = module.usage ? open_and_start(seconds, &text) : -ENOMEM;
+	r = module.usage ? open_and_start(seconds, &text) : -ENOMEM;
 	if (text || r < 0)
 		host_say(h, HOST_LOG_ERROR, "", text ? text : strerror(-r));
 	andiron_text_free(text);
@@ -199,6 +202,8 @@ EXPORT int FLBPluginRegister(struct host_definition *definition)
 /* Positive for success; else Fluent Bit does not start. */
 EXPORT int FLBPluginInit(struct host_plugin *input)
 {
+	uint64_t seed = 0;
+
 	if (module.host.property) {
 		host_say(&module.host, HOST_LOG_ERROR, "",
 			 "there is one input of andiron's already, and no room for two");
@@ -206,6 +211,9 @@ EXPORT int FLBPluginInit(struct host_plugin *input)
 	}
 	module.host = (struct host_handle){*input->api, input->instance, input->api->input_property,
 					   "input:andiron"};
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = (uint64_t)clock_real();
+	module.times = times_init(seed);
 	records_init(&module.records);
 	handover_init(&module.handover);
 	if (begin() == 0)
@@ -237,17 +245,23 @@ static void add_timed_metrics(struct str text, int64_t now)
 			buf_printf(&timed, " %" PRId64, now / NS_PER_MSEC);
 		buf_putc(&timed, '\n');
 	}
-	if (!timed.failed)
-		host_add_metrics(module.host.instance, buf_str(&timed));
+	if (!timed.failed && !host_add_metrics(module.host.instance, buf_str(&timed)))
+		host_say(&module.host, HOST_LOG_WARN, "",
+			 "Fluent Bit has not taken the metrics: its pipeline is full, or cannot "
+			 "read them");
 	buf_free(&timed);
 }
 
+/* Where they cannot be read now, the next callback tries again. */
 static void add_metrics(int64_t now)
 {
+	bool is_due = now - module.metrics_ns >= module.interval_ns || now < module.metrics_ns;
 	char *text = NULL;
 
-	module.metrics_ns = now;
-	if (andiron_read(module.andiron, ANDIRON_READ_METRICS, &text) == 0) {
+	if (!is_due || !(module.emit & (METRICS | RECORDS)))
+		return;
+	if (andiron_read(module.andiron, ANDIRON_READ_METRICS, &text) == 0 && text) {
+		module.metrics_ns = now;
 		if (module.emit & METRICS)
 			add_timed_metrics(str_of(text), now);
 		if (module.emit & RECORDS)
@@ -256,14 +270,30 @@ static void add_metrics(int64_t now)
 	andiron_text_free(text);
 }
 
+/* A pipeline that is full takes a second to say so, each time. */
 static int add_profiles(void *context, const struct profiles *p)
 {
-	int r = 0;
-
-	vec_each(&p->requests, request)
+	vec_each (&p->requests, request)
 		if (!host_add_profiles(module.host.instance, buf_str(request)))
-			r = -EAGAIN;
-	return r;
+			return -EAGAIN;
+	return 0;
+}
+
+static void say_losses(void)
+{
+	uint64_t lost[SERIES_N_LOSSES];
+	char line[512];
+
+	handover_take_lost(&module.handover, lost);
+	for (enum series_loss i = 0; i < SERIES_N_LOSSES; i++) {
+		const char *advice = series_loss_advice(i);
+
+		if (!lost[i])
+			continue;
+		snprintf(line, sizeof(line), "profiles lack %" PRIu64 " samples: %s%s%s", lost[i],
+			 series_loss_word(i), advice ? ": " : "", advice ? advice : "");
+		host_say(&module.host, HOST_LOG_WARN, "", line);
+	}
 }
 
 /* Each second. */
@@ -274,8 +304,8 @@ EXPORT int FLBPluginInputCallback(void **ret_data, size_t *ret_size)
 	*ret_data = NULL;
 	*ret_size = 0;
 	handover_take(&module.handover, add_profiles, NULL);
-	if (now - module.metrics_ns >= module.interval_ns || now < module.metrics_ns)
-		add_metrics(now);
+	say_losses();
+	add_metrics(now);
 	*ret_data = records_take(&module.records, ret_size);
 	return 1;
 }

@@ -214,10 +214,11 @@ static int begin(void)
 	int r = open_and_load(&text);
 
 	if (r == 0) {
-		andiron_text_free(text);
-		text = NULL;
+		host_warn(&module.host, &text);
 		r = andiron_start(module.andiron, &text);
-		r = r == -EIO ? 0 : r; /* what has failed is said, and the rest runs */
+		/* What has failed is said, and the rest runs, if there is any. */
+		if (r == -EIO && !host_property(&module.host, "url"))
+			r = 0;
 	}
 	if (text || (r < 0 && r != -EINVAL))
 		host_say(&module.host, HOST_LOG_ERROR, "", text ? text : strerror(-r));

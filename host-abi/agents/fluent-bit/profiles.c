@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "pprof/gzip.h"
-#include "pyroscope-push/series.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct adding {
 	struct profiles *to;
@@ -28,25 +28,29 @@ static void emit(void *context, struct record *record)
 	record_free(record);
 }
 
-int profiles_add(struct profiles *p, const struct andiron_batch *batch)
+int profiles_add(struct profiles *p, struct times *times, const struct andiron_batch *batch)
 {
 	/* A message says in other words what a pprof of hard_raw bytes does. */
 	struct adding a = {.to = p, .max = 4 * protocol_otlp.limits.hard_raw};
-	uint64_t lost[SERIES_N_LOSSES] = {0};
-	struct times times = times_init(0);
 	struct series_repairs repairs = {0};
 	const struct series_encoder e = {
 		.protocol = &protocol_otlp,
 		.rules = {.renames = protocol_otlp.renames},
-		.times = &times,
+		.times = times,
 		.now_ns = clock_real(),
 		.emit = emit,
 		.context = &a,
 		.repairs = &repairs,
 	};
 
-	series_encode(&e, batch, lost);
-	return a.failed || lost[SERIES_NO_MEMORY] ? -ENOMEM : 0;
+	uint64_t n_lost = 0;
+
+	series_encode(&e, batch, p->lost);
+	for (size_t i = 0; i < SERIES_N_LOSSES; i++)
+		n_lost += p->lost[i];
+	if (a.failed || p->lost[SERIES_NO_MEMORY])
+		return -ENOMEM;
+	return n_lost > 0 && p->requests.n == 0 ? -ENOTSUP : 0;
 }
 
 void profiles_free(struct profiles *p)
@@ -102,6 +106,22 @@ void handover_take(struct handover *h, int (*fn)(void *context, const struct pro
 		h->offered = NULL;
 		pthread_cond_signal(&h->changed);
 	}
+	pthread_mutex_unlock(&h->lock);
+}
+
+void handover_lose(struct handover *h, const uint64_t lost[SERIES_N_LOSSES])
+{
+	pthread_mutex_lock(&h->lock);
+	for (size_t i = 0; i < SERIES_N_LOSSES; i++)
+		h->lost[i] += lost[i];
+	pthread_mutex_unlock(&h->lock);
+}
+
+void handover_take_lost(struct handover *h, uint64_t ret[SERIES_N_LOSSES])
+{
+	pthread_mutex_lock(&h->lock);
+	memcpy(ret, h->lost, sizeof(h->lost));
+	memset(h->lost, 0, sizeof(h->lost));
 	pthread_mutex_unlock(&h->lock);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "pyroscope-push/series.h"
 
 #include <andiron/batch.h>
 
@@ -13,10 +14,12 @@
  * needs alone. */
 struct profiles {
 	VEC(struct buf) requests;
+	uint64_t lost[SERIES_N_LOSSES]; /* samples that are in none of them */
 };
 
-/* Adds those of a batch: 0, -ENOMEM: not all are there. O(size). */
-int profiles_add(struct profiles *p, const struct andiron_batch *batch);
+/* Adds those of a batch, with times of their own: 0; -ENOTSUP: none came of it, and `lost` says
+ * why; -ENOMEM: not all are there. O(size). */
+int profiles_add(struct profiles *p, struct times *times, const struct andiron_batch *batch);
 void profiles_free(struct profiles *p);
 
 /* A place where one thread gives and another takes, when it is its turn. Nothing is kept here: who
@@ -26,6 +29,7 @@ struct handover {
 	pthread_cond_t changed;
 	const struct profiles *offered;
 	int result; /* of the last that was taken */
+	uint64_t lost[SERIES_N_LOSSES];
 	bool closed;
 };
 
@@ -38,6 +42,10 @@ int handover_give(struct handover *h, const struct profiles *p, int64_t patience
 /* Calls `fn` with what is offered, if anything is. */
 void handover_take(struct handover *h, int (*fn)(void *context, const struct profiles *p),
 		   void *context);
+
+/* What was lost on the way to requests, to be said on the other thread. [any] */
+void handover_lose(struct handover *h, const uint64_t lost[SERIES_N_LOSSES]);
+void handover_take_lost(struct handover *h, uint64_t ret[SERIES_N_LOSSES]);
 
 /* Nothing is given any more; who waits returns. [any] */
 void handover_close(struct handover *h);
