@@ -13,6 +13,7 @@ struct cprof {
 
 const char opentelemetry__proto__profiles__v1development__profiles_dictionary__descriptor[1] EXPORT;
 EXPORT int full; /* the pipeline takes nothing */
+EXPORT int offered; /* profiles, whether it took them or not */
 
 static struct cprof *kept[2]; /* the last of each signal */
 
@@ -60,6 +61,7 @@ EXPORT void cprof_destroy(struct cprof *c)
 
 EXPORT int flb_input_profiles_append(void *instance, const char *tag, size_t n, struct cprof *c)
 {
+	offered++;
 	return keep(0, instance, c);
 }
 

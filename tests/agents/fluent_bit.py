@@ -134,6 +134,7 @@ class FluentBit5:
         self.functions = ctypes.CDLL(os.environ["FUNCTIONS"], mode=ctypes.RTLD_GLOBAL)
         self.functions.taken.restype = ctypes.c_void_p
         self.full = ctypes.c_int.in_dll(self.functions, "full")
+        self.offered = ctypes.c_int.in_dll(self.functions, "offered")
 
     def taken(self, signal):
         size = ctypes.c_size_t()
@@ -149,9 +150,9 @@ class FluentBit5:
         return Host(copy, plugin_dirs=dirs, worker=ANDIRON, **properties)
 
 
-def own(pid, more=""):
+def own(pid, more="", other=""):
     text = f"""pyroscope.ebpf "work" {{
-  targets          = [{{"__process_pid__" = "{pid}", "service_name" = "work", "pod" = "p1"}}]
+  targets          = [{{"__process_pid__" = "{pid}", "service_name" = "work", "pod" = "p1"}}{other}]
   targets_only     = true
   forward_to       = [embed.profiles.fluent_bit.receiver]
   collect_interval = "1s"
@@ -233,7 +234,7 @@ def signals():
     old = Host(OUTPUT, 2, url="http://127.0.0.1:1")
     assert old.start() < 0 and "use 5.0 or later" in old.text(), old.text()
     five = FluentBit5()
-    with Background(WORKLOAD, "600") as work:
+    with Background(WORKLOAD, "600") as work, Background(WORKLOAD, "600") as other:
         inputs = five.load(MODULE, interval_sec="1", config=own(work.pid))
         assert inputs.start() > 0, inputs.text()
         until(lambda: inputs.collect() or b"work" in five.taken(0), "a profile")
@@ -244,13 +245,20 @@ def signals():
         assert not inputs.records and not five.taken(1), "it gave what nobody asked for"
         five.full.value = 1
         inputs = five.load(
-            MODULE, interval_sec="1", config=own(work.pid), emit="profiles, metrics, records"
+            MODULE,
+            interval_sec="1",
+            config=own(work.pid, other=f', {{"__process_pid__" = "{other.pid}", "pod" = "p2"}}'),
+            emit="profiles, metrics, records",
         )
         assert inputs.start() > 0, inputs.text()
-        until(
-            lambda: any("refused" in r.get("labels", "") for _, r in inputs.collect()),
-            "a count of what the pipeline did not take",
-        )
+
+        def is_refused():
+            five.offered.value = 0
+            records = inputs.collect()
+            assert five.offered.value <= 1, "it offered more to a pipeline that is full"
+            return any("refused" in r.get("labels", "") for _, r in records)
+
+        until(is_refused, "a count of what the pipeline did not take")
         assert "Fluent Bit has not taken the metrics" in inputs.text(), inputs.text()
         five.full.value = 0
         until(lambda: inputs.collect() and five.taken(1), "metrics")

@@ -115,8 +115,7 @@ void job_read(struct job *j, const struct chunk_head *head)
 	j->chunk = NULL;
 	if (j->result == 0 && left_out > 0) {
 		error_wrap(&j->why, -EBADMSG,
-			   "profiles left out of a chunk: %" PRIu64 ", the first since",
-			   left_out);
+			   "profiles left out of a chunk: %" PRIu64 ", the first since", left_out);
 		j->result = j->batch ? 0 : -EBADMSG;
 	}
 }
