@@ -33,7 +33,7 @@ struct kubelet {
 	uint64_t timer, request;
 	bool reported;
 	char broken[512]; /* why the answer that runs cannot be read */
-	uint64_t reads, failures;
+	uint64_t reads, failures, skipped;
 };
 
 int32_t kubelet_check(const struct andiron_host *host, const struct andiron_value *args,
@@ -157,6 +157,7 @@ static int on_pod(void *context, const struct stream_event *e)
 {
 	struct kubelet *k = context;
 
+	k->skipped += e->what == STREAM_SKIPPED;
 	if (e->what != STREAM_SET || !is_wanted(k, e->object->namespace_))
 		return 0;
 	return store_set(&k->store, SPACE, KIND_POD, e->object);
@@ -282,6 +283,8 @@ void kubelet_metrics(void *self, const struct andiron_metric_sink *sink)
 		 "Lists of pods that were taken in."},
 		{"andiron_kubelet_failures_total", ABI_COUNTER(struct kubelet, failures),
 		 "Lists of pods that were not to be had, or not to be read to their end."},
+		{"andiron_kubelet_unreadable_pods_total", ABI_COUNTER(struct kubelet, skipped),
+		 "Pods left out of lists because their JSON is not to be read."},
 		{"andiron_kubelet_targets", ABI_GAUGE(struct kubelet, publisher.targets),
 		 "Targets that are published."},
 		{"andiron_kubelet_invalid_values_total",

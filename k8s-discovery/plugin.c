@@ -62,6 +62,8 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 		{"andiron_kubernetes_bookmarks_total", WATCH(bookmarks), "Bookmarks of watches."},
 		{"andiron_kubernetes_received_bytes_total", WATCH(bytes),
 		 "Bytes of lists and watches."},
+		{"andiron_kubernetes_unreadable_objects_total", WATCH(skipped),
+		 "Objects left out of lists and watches because their JSON is not to be read."},
 		{"prometheus_sd_kubernetes_failures_total", WATCH(failures),
 		 "Lists and watches that failed."},
 	};

@@ -16,6 +16,23 @@ static struct str text_at(const json_t *object, const char *name)
 				 : STR_NULL;
 }
 
+/* Whether it is JSON that jansson does not read: a NUL in a key, numbers and depths beyond its
+ * limits. What it says where memory is short ("invalid token", or nothing) is none of that: for
+ * such an object to be skipped would take it away. */
+static bool is_beyond(const json_error_t *why)
+{
+	int code = json_error_code(why);
+
+	return code == json_error_null_byte_in_key || code == json_error_null_character ||
+	       code == json_error_invalid_utf8 || code == json_error_stack_overflow ||
+	       code == json_error_numeric_overflow;
+}
+
+static int skip(struct stream *s)
+{
+	return s->fn(s->context, &(struct stream_event){.what = STREAM_SKIPPED});
+}
+
 static int take_object(struct stream *s, const json_t *json, int what, struct str source,
 		       struct error *err)
 {
@@ -42,11 +59,14 @@ static int take_line(struct stream *s, struct str line, struct error *err)
 {
 	json_auto_t *root = NULL;
 	const json_t *object;
+	json_error_t why;
 	struct str type;
 
 	if (str_trim(line).n == 0)
 		return 0;
-	root = json_loadb(line.p, line.n, 0, NULL);
+	root = json_loadb(line.p, line.n, JSON_ALLOW_NUL, &why);
+	if (!root && is_beyond(&why))
+		return skip(s);
 	object = json_object_get(root, "object");
 	type = text_at(root, "type");
 	if (str_is(type, "ADDED") || str_is(type, "MODIFIED"))
@@ -80,9 +100,14 @@ static int feed_line(struct stream *s, struct str *piece, struct error *err)
 
 static int take_item(struct stream *s, struct error *err)
 {
-	json_auto_t *item = json_loadb(s->part.p, s->part.n, 0, NULL);
-	int r = take_object(s, item, STREAM_SET, buf_str(&s->part), err);
+	json_error_t why;
+	json_auto_t *item = json_loadb(s->part.p, s->part.n, JSON_ALLOW_NUL, &why);
+	int r;
 
+	if (!item && is_beyond(&why))
+		r = skip(s);
+	else
+		r = take_object(s, item, STREAM_SET, buf_str(&s->part), err);
 	buf_clear(&s->part);
 	if (r == 0)
 		r = buf_putc(&s->skeleton, '0');

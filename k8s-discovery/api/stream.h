@@ -22,6 +22,7 @@
 #define STREAM_DELETED  2 /* object */
 #define STREAM_BOOKMARK 3 /* object.version, object.initial_end */
 #define STREAM_FAILED   4 /* the server ends the watch: code, text */
+#define STREAM_SKIPPED  5 /* a whole object of JSON that is not to be read */
 
 struct stream_event {
 	int what;

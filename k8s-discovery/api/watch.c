@@ -143,6 +143,7 @@ void watch_counts_add(struct watch_counts *sum, const struct watch_counts *more)
 	sum->failures += more->failures;
 	sum->bookmarks += more->bookmarks;
 	sum->bytes += more->bytes;
+	sum->skipped += more->skipped;
 	for (size_t i = 0; i < sizeof(more->events) / sizeof(*more->events); i++)
 		sum->events[i] += more->events[i];
 }
@@ -306,12 +307,26 @@ static int take_error(struct watch *w, int code, const char *text)
 	return -ECANCELED;
 }
 
+/* Of a list it is left out. What an event of a watch would have changed only a list tells. */
+static int take_skipped(struct watch *w)
+{
+	w->counts.skipped++;
+	if (is_listing(w))
+		return 0;
+	w->outcome = LOST;
+	snprintf(w->broken, sizeof(w->broken), "an object of %s cannot be read, and is left out",
+		 kinds[w->what.kind].resource);
+	return -ECANCELED;
+}
+
 static int on_event(void *context, const struct stream_event *e)
 {
 	struct watch *w = context;
 
 	if (e->what == STREAM_FAILED)
 		return take_error(w, e->code, e->text);
+	if (e->what == STREAM_SKIPPED)
+		return take_skipped(w);
 	check(is_listing(w) || w->state == OPENED || w->state == WATCHING);
 	if (w->state == OPENED)
 		w->state = WATCHING;

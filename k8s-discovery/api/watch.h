@@ -78,6 +78,7 @@ const char *watch_trouble(const struct watch *w);
 struct watch_counts {
 	uint64_t lists; /* initial watches and pages of lists */
 	uint64_t watches, failures, bookmarks, bytes;
+	uint64_t skipped;   /* objects that are not to be read */
 	uint64_t events[3]; /* by WATCH_… */
 };
 struct watch_counts watch_counts(const struct watch *w);

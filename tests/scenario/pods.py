@@ -218,6 +218,7 @@ def a_kubelet_is_asked_again_and_again():
     """Its targets come and go with its pods. What is no list of pods, or half of one, takes none
     away, and its health says why."""
     made = [pod("shop", f"web-{i}", f"u{i}", {"app": "0" * 64}) for i in range(3)]
+    made[0]["metadata"]["annotations"] = {"by-a-stranger": "a\0b"}
     answer = lambda n: json.dumps({"kind": "PodList", "metadata": {}, "items": made[:n]})
     targets = "andiron_kubelet_targets"
     with Server(says(answer(2))) as kubelet:
@@ -249,6 +250,10 @@ discovery.relabel "node" {{
             for n in (3, 1, 0):
                 kubelet.answer = says(answer(n))
                 agent.until_metric(targets, exactly=n)
+            made[1]["\0"] = "is not to be read"
+            kubelet.answer = says(answer(3))
+            agent.until_metric(targets, exactly=2)
+            agent.until_metric("andiron_kubelet_unreadable_pods_total", 1)
             assert {path for _, path, _, _ in kubelet.seen} == {"/pods"}, kubelet.seen
 
 
