@@ -110,14 +110,16 @@ static bool is_free(const struct listener_change *c)
 	return c->due && !c->given && c->listener->server && server_port(c->listener->server);
 }
 
-/* Port 0 is the same one where it stays the same listener's. */
+/* Port 0 is the one that the listener had for it before, if that can be. */
+static uint16_t port_of(const struct listener_change *c)
+{
+	return c->copy.port ? c->copy.port : c->listener->free_port;
+}
+
 static bool same_place(const struct listener_change *c, const struct listener_change *old)
 {
-	const struct server_options *was = &old->listener->options;
-
-	return str_eq(str_of(c->copy.address), str_of(was->address)) &&
-	       (c->copy.port ? c->copy.port == server_port(old->listener->server)
-			     : c == old && !was->port);
+	return str_eq(str_of(c->copy.address), str_of(old->listener->options.address)) &&
+	       port_of(c) == server_port(old->listener->server);
 }
 
 /* Makes the new server; where somebody listens at its place who is to go, it takes over the
@@ -131,28 +133,56 @@ static int make(struct listener_change *c, struct listener_change *changes, size
 		if (is_free(&changes[i]) && same_place(c, &changes[i])) {
 			rc = server_share(c->server, changes[i].listener->server);
 			changes[i].given = rc == 0;
+			if (rc)
+				return error_errno(err, rc, "cannot take over port %u", port_of(c));
 			break;
 		}
 	return rc;
 }
 
-/* Opens the socket of a server that took over none. Whoever is to go makes way where he must. */
-static int open_socket(struct listener_change *c, struct listener_change *changes, size_t n,
-		       struct error *err)
+/* Whoever is to go makes way where he must. */
+static int open_at(struct listener_change *c, uint16_t port, struct listener_change *changes,
+		   size_t n, struct error *err)
 {
-	int rc = server_listen(c->server, &c->copy, err);
+	struct server_options options = c->copy;
+	int rc;
+
+	options.port = port;
+	rc = server_listen(c->server, &options, err);
 
 	for (size_t i = 0; i < n && rc == -EADDRINUSE; i++) {
 		struct server *old = changes[i].listener->server;
 
-		if (!is_free(&changes[i]) || server_port(old) != c->copy.port)
+		if (!is_free(&changes[i]) || server_port(old) != port)
 			continue;
 		server_unlisten(old);
 		changes[i].aside = true;
 		*err = ERROR_NULL;
-		rc = server_listen(c->server, &c->copy, err);
+		rc = server_listen(c->server, &options, err);
 	}
+	c->own = rc == 0;
 	return rc;
+}
+
+/* Opens the socket of a server that took over none. */
+static int open_socket(struct listener_change *c, struct listener_change *changes, size_t n,
+		       struct error *err)
+{
+	int rc = open_at(c, port_of(c), changes, n, err);
+
+	if (rc == 0 || c->copy.port == port_of(c))
+		return rc;
+	*err = ERROR_NULL;
+	return open_at(c, 0, changes, n, err);
+}
+
+static int watch(struct listener_change *c, struct error *err)
+{
+	const struct abi_context *context = &c->listener->context;
+	int rc = context->host->watch_add(context->instance, server_fd(c->server), ANDIRON_WATCH_IN,
+					  on_ready, c->listener, &c->watch);
+
+	return rc ? error_errno(err, rc, "cannot watch port %u", server_port(c->server)) : 0;
 }
 
 static int prepare(struct listener_change *changes, size_t n, struct error *err)
@@ -170,14 +200,9 @@ static int prepare(struct listener_change *changes, size_t n, struct error *err)
 	for (size_t i = 0; i < n && !rc; i++)
 		if (is_wanted(&changes[i]) && !server_port(changes[i].server))
 			rc = open_socket(&changes[i], changes, n, err);
-	for (size_t i = 0; i < n && !rc; i++) {
-		const struct abi_context *c = &changes[i].listener->context;
-
+	for (size_t i = 0; i < n && !rc; i++)
 		if (is_wanted(&changes[i]))
-			rc = c->host->watch_add(c->instance, server_fd(changes[i].server),
-						ANDIRON_WATCH_IN, on_ready, changes[i].listener,
-						&changes[i].watch);
-	}
+			rc = watch(&changes[i], err);
 	return rc;
 }
 
@@ -188,6 +213,8 @@ static void give_up(struct listener_change *changes, size_t n)
 
 		if (changes[i].watch)
 			c->host->watch_remove(c->instance, changes[i].watch);
+		if (changes[i].own)
+			server_unlisten(changes[i].server);
 		server_free(changes[i].server);
 		server_options_fini(&changes[i].copy);
 	}
@@ -213,6 +240,8 @@ static void enter(struct listener_change *change)
 	l->watch = change->watch;
 	if (!l->server)
 		return;
+	if (!l->options.port)
+		l->free_port = server_port(l->server);
 	address = l->options.address[0] ? l->options.address : "all addresses";
 	abi_log(c, ANDIRON_LOG_INFO, "listening at %s port %u", address, server_port(l->server));
 	abi_health(c, ANDIRON_HEALTH_HEALTHY, "listening at %s port %u", address,

@@ -13,7 +13,8 @@ struct listener {
 	bool live;                     /* started, and not stopped */
 	struct server *server;         /* NULL: not live, or without an address */
 	uint64_t watch, timer;
-	uint64_t refused; /* connections, by servers that are gone */
+	uint64_t refused;   /* connections, by servers that are gone */
+	uint16_t free_port; /* the last that port 0 was, or 0 */
 };
 
 /* Keeps a copy of the options. 0 or -ENOMEM. */
@@ -26,7 +27,10 @@ void listener_fini(struct listener *l);
 int listener_start(struct listener *l, struct error *err);
 /* Listens by other options from now on; who is connected by the old ones is cut off. All or
  * nothing: where it fails, nobody who is connected has noticed. Equal options change nothing. An
- * address and port that stay are listened at all the time. 0, or a negative errno and a text. */
+ * address and port that stay are listened at all the time. Port 0 is the port that it was before,
+ * where that is free. A reload of which another component refuses its part is a second update,
+ * back to the old options, and cuts off whoever is connected once more. 0, or a negative errno and
+ * a text. */
 int listener_update(struct listener *l, const struct server_options *options, struct error *err);
 
 struct listener_change {
@@ -39,6 +43,7 @@ struct listener_change {
 	bool due;
 	bool given; /* the old socket is a new server's */
 	bool aside; /* it was closed, to make way */
+	bool own;   /* the new server's socket is its own */
 };
 
 /* The same of several listeners at once, which may take over each other's places. */

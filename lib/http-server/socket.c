@@ -120,9 +120,11 @@ int server_listen(struct server *s, const struct server_options *options, struct
 		return error_set(err, -EINVAL, "%s is no IP address", address);
 	at.v4.sin_port = htons(options->port); /* in the same place for both */
 	rc = listen_at(s, &at, any);
-	if (rc && any && server_address_parse("0.0.0.0", &at)) {
+	/* A machine without IPv6. Where it is in use, IPv4 alone would not be all. */
+	if ((rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) && any &&
+	    server_address_parse("0.0.0.0", &at)) {
 		at.v4.sin_port = htons(options->port);
-		rc = listen_at(s, &at, false); /* a machine without IPv6 */
+		rc = listen_at(s, &at, false);
 	}
 	return rc ? error_errno(err, rc, "cannot listen at %s port %u; name another listen_port",
 				any ? "any address" : address, options->port)
@@ -139,17 +141,6 @@ int server_share(struct server *s, const struct server *other)
 	return adopt(s, fd);
 }
 
-void server_unlisten(struct server *s)
-{
-	server_accept(s);
-	/* Also where a child that has not yet called exec holds it. */
-	shutdown(s->socket, SHUT_RDWR);
-	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->socket, NULL);
-	close(s->socket);
-	s->socket = -1;
-	s->port = 0;
-}
-
 int server_relisten(struct server *s, struct error *err)
 {
 	uint16_t port = ntohs(s->at.v4.sin_port);
@@ -163,10 +154,10 @@ static bool is_full(const struct server *s)
 	return s->n_connections >= s->limits.connections;
 }
 
-void server_accept(struct server *s)
+static void take(struct server *s, unsigned int most)
 {
 	s->starved = false;
-	for (int i = 0; i < ACCEPTED && s->socket >= 0; i++) {
+	for (unsigned int i = 0; i < most && s->socket >= 0; i++) {
 		union server_address peer = {0};
 		socklen_t n = sizeof(peer);
 		bool full = is_full(s);
@@ -186,6 +177,22 @@ void server_accept(struct server *s)
 			s->protocol->connect(s, fd, &peer);
 		}
 	}
+}
+
+void server_accept(struct server *s)
+{
+	take(s, ACCEPTED);
+}
+
+void server_unlisten(struct server *s)
+{
+	take(s, s->limits.connections); /* there is room for no more */
+	/* Also where a child that has not yet called exec holds it. */
+	shutdown(s->socket, SHUT_RDWR);
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->socket, NULL);
+	close(s->socket);
+	s->socket = -1;
+	s->port = 0;
 }
 
 /* Who waits keeps the socket readable, also where it cannot be helped yet. */

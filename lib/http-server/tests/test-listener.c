@@ -3,6 +3,7 @@
 #include "http-server/listener.h"
 
 #include "base/clock.h"
+#include "http-server/protocol.h"
 #include "testing/test.h"
 
 #include <arpa/inet.h>
@@ -13,6 +14,7 @@
 
 #define LIMIT_NS (120 * NS_PER_SEC)
 #define WATCHES  8
+#define MANY     100
 
 /* --- A host that has watches and timers, and listens to nothing else --- */
 
@@ -23,13 +25,21 @@ static struct {
 	int fds[WATCHES];
 	uint64_t n_watches, n_timers;
 	bool short_of_watches;
+	struct server **forked; /* a child has its socket from then on */
 } loop;
+
+static int held[3]; /* sockets that others have until the end */
+static int n_held;
 
 static int32_t watch_add(uint64_t instance, int32_t fd, uint32_t events, andiron_watch_fn fn,
 			 void *arg, uint64_t *ret)
 {
 	uint64_t i = 0;
 
+	if (loop.forked) {
+		held[n_held++] = dup((*loop.forked)->socket);
+		loop.forked = NULL;
+	}
 	if (loop.short_of_watches)
 		return -ENOMEM;
 	while (loop.ready[i])
@@ -106,8 +116,6 @@ static void turn(void)
 /* --- Two listeners, which answer by their names --- */
 
 static struct listener listeners[2];
-static int held[2]; /* sockets of unused_port */
-static int n_held;
 
 static void on_ready(void *context, struct server_request *r)
 {
@@ -321,6 +329,7 @@ TEST(a_refused_update_touches_nobody)
 	err = ERROR_NULL;
 	loop.short_of_watches = true;
 	expect_eq(update(here(b), here(a), &err), -ENOMEM);
+	expect(strstr(err.text, "cannot"));
 	loop.short_of_watches = false;
 	say(first, "Host: x\r\n\r\n");
 	expect_heard(first, "the first");
@@ -356,6 +365,49 @@ TEST(an_address_makes_way)
 	end();
 }
 
+/* Nor does it stay away because a child that has not yet called exec has the new socket. */
+TEST(a_place_comes_back_from_a_child)
+{
+	uint16_t a = unused_port();
+	struct server_options all = at("0.0.0.0", a);
+	struct listener_change change = {.listener = &listeners[0], .options = &all};
+	struct error err = ERROR_NULL;
+
+	begin(here(a), here(0));
+	health[0] = '\0';
+	loop.forked = &change.server;
+	loop.short_of_watches = true;
+	expect_eq(listeners_update(&change, 1, &err), -ENOMEM);
+	loop.short_of_watches = false;
+	expect_str(str_of(health), "");
+	expect_at(a, "the first");
+	end();
+}
+
+/* All addresses are those of IPv6, too, where one of these was ours. */
+TEST(all_addresses_are_all)
+{
+	uint16_t a = unused_port();
+	struct sockaddr_in6 local = {.sin6_family = AF_INET6,
+				     .sin6_port = htons(a),
+				     .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool here_too = fd >= 0 && bind(fd, (struct sockaddr *)&local, sizeof(local)) == 0;
+	struct error err = ERROR_NULL;
+
+	close(fd);
+	if (!here_too)
+		test_skip("this machine has no IPv6");
+	begin(at("::1", a), here(0));
+	expect_eq(update(at("", a), here(0), &err), 0);
+	expect_at(a, "the first");
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	expect_eq(connect(fd, (struct sockaddr *)&local, sizeof(local)), 0);
+	say(fd, HALF "Host: x\r\n\r\n");
+	expect_heard(fd, "the first");
+	end();
+}
+
 /* Where it could not come back, the next update has it listen again, though nothing changes. */
 TEST(a_lost_place_is_had_again)
 {
@@ -385,6 +437,51 @@ TEST(a_free_port_is_kept)
 	expect_eq(server_port(listeners[0].server), port);
 	expect(port != server_port(listeners[1].server));
 	expect_at(port, "the first");
+	end();
+}
+
+/* It is had again after one that was named; where another has it then, it is another one. */
+TEST(a_free_port_is_had_again)
+{
+	struct server_options first = at("127.0.0.1", 0);
+	uint16_t named = unused_port(), port, taken;
+	struct error err = ERROR_NULL;
+	int foreign;
+
+	begin(first, here(0));
+	port = taken = server_port(listeners[0].server);
+	expect_eq(update(here(named), here(0), &err), 0);
+	expect_eq(update(first, here(0), &err), 0);
+	expect_eq(server_port(listeners[0].server), port);
+	expect_eq(update(here(port), here(0), &err), 0);
+	expect_eq(update(first, here(0), &err), 0);
+	expect_eq(server_port(listeners[0].server), port);
+	expect_eq(update(here(named), here(0), &err), 0);
+	foreign = taken_at("127.0.0.1", &taken);
+	expect_eq(update(first, here(0), &err), 0);
+	expect(server_port(listeners[0].server) != port);
+	expect_at(server_port(listeners[0].server), "the first");
+	close(foreign);
+	end();
+}
+
+/* Whoever was connected when its place was given up is taken, be it many. */
+TEST(all_who_wait_are_taken)
+{
+	uint16_t a = unused_port();
+	struct server_options many = here(a);
+	int fds[MANY];
+
+	many.limits.connections = MANY;
+	begin(many, here(0));
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = connect_to(a);
+		expect(fds[i] >= 0);
+	}
+	server_unlisten(listeners[0].server);
+	expect_eq(server_connections(listeners[0].server), MANY);
+	for (int i = 0; i < MANY; i++)
+		close(fds[i]);
 	end();
 }
 
