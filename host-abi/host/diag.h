@@ -66,7 +66,8 @@ const char *diag_suggest(struct diags *d, struct str word, const char *const *wo
  * are shown as ********, in quoted lines and texts. */
 void diags_print(const struct diags *d, FILE *out, bool colour);
 
-/* The first line of a finding, likewise; to be freed. NULL: out of memory. */
+/* The first line of a finding, without what it quotes of its place: the plugin that knows it for a
+ * secret may not be loaded. To be freed. NULL: out of memory. */
 char *diag_line(const struct diags *d, const struct diag *finding);
 
 /* Appends the same as a JSON list of objects: file, line, column, length (0: there is no such

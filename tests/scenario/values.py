@@ -400,11 +400,24 @@ def components_of_each_target():
         assert a.text().count("agent.alloy:15:") == told + 2, a.text()
         assert a.text().count("foreach.apps: unhealthy") == 2, a.text()
         assert made(a).keys() == {"2"}
+        read = '\n    local.file "v" {\n      filename = app["n"]\n    }\n    discovery.relabel'
+        from_file = EACH.replace("\n    discovery.relabel", read).replace(
+            'app["n"])', "local.file.v.content)"
+        )
+        write("2", "two")
+        write("7", "seven")
+        write("agent.alloy", from_file)
+        a.signal(signal.SIGHUP)
+        put_apps(here="7", away="8")
+        a.until(lambda: made(a).keys() == {"here"}, "one has its file")
+        a.until_health("foreach.apps", "unhealthy", "1 of 2 targets are left out")
+        write("8", "eight")
+        a.until(lambda: made(a).keys() == {"here", "away"}, "the other has its file, too")
         put_apps()
         a.until(lambda: not made(a), "none is left")
         a.until_health("foreach.apps", "healthy")
-        put_apps(one="1")
-        a.until(lambda: made(a).keys() == {"1"}, "one is made")
+        put_apps(one="2")
+        a.until(lambda: made(a).keys() == {"one"}, "one is made")
         a.stop()
 
 

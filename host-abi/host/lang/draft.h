@@ -64,6 +64,7 @@ struct draft_left_out {
 	struct arena arena;
 	struct names items; /* by prefix */
 	VEC(struct plan_list) lists;
+	VEC(struct plan_file) files; /* with others in them it may go */
 };
 
 /* Blocks that configure the agent (settings.h). */

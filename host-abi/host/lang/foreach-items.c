@@ -507,6 +507,24 @@ static bool can_go_on(const struct draft *d)
 	return true;
 }
 
+/* The files that bad items are made of: with others in them there may be another end to it. */
+static bool note_files(struct draft *d)
+{
+	struct draft_left_out *out = d->left_out;
+
+	vec_each (&d->l.custom, custom) {
+		const struct binding *b = (*custom)->exports;
+		struct plan_file file = {.path = NULL};
+
+		if (!(*custom)->n_exports || !b->path || !b->scope->item || !b->scope->item->bad)
+			continue;
+		file = (struct plan_file){arena_str(&out->arena, str_of(b->path)).p, b->hash};
+		if (!file.path || !vec_push(&out->files, file))
+			return false;
+	}
+	return true;
+}
+
 bool foreach_items_leave_out(struct draft *d)
 {
 	struct draft_left_out *out = d->left_out;
@@ -532,6 +550,7 @@ bool foreach_items_leave_out(struct draft *d)
 		list.left_out = describe(d, *at);
 		room = room && list.id && list.left_out && vec_push(&out->lists, list);
 	}
+	room = room && note_files(d);
 	d->l.no_memory |= !room;
 	return room && out->items.list.n;
 }

@@ -373,6 +373,8 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 	}
 	vec_each (&d->files, file)
 		d->l.no_memory |= !vec_push(&plan->files, *file);
+	vec_each (&d->left_out->files, file)
+		d->l.no_memory |= !vec_push(&plan->files, *file);
 	vec_each (&d->templates, registered)
 		d->l.no_memory |= !vec_push(&plan->templates, *registered);
 	vec_each (&d->lists, list)
@@ -458,11 +460,12 @@ static int make(struct draft d, struct plan **ret)
 		return -ENOMEM;
 	d.l.arena = &plan->arena;
 	build(&d, plan, errors_before);
-	/* What a mistake is quoted with may be anything, secrets of any component among it. */
-	if (diags->n_errors > errors_before)
-		d.l.no_memory |= registry_require(d.l.registry, NULL, 0) < 0;
 	d.l.no_memory |= redact_declare(diags, d.l.registry) < 0;
 	again = foreach_items_leave_out(&d);
+	/* What a mistake is quoted with may be anything, secrets of any component among it. */
+	if (!again && diags->n_errors > errors_before)
+		d.l.no_memory |= registry_require(d.l.registry, NULL, 0) < 0 ||
+				 redact_declare(diags, d.l.registry) < 0;
 	vec_free(&d.nodes);
 	vec_free(&d.edges);
 	vec_free(&d.literals);
@@ -508,6 +511,7 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 		r = make(d, ret);
 	names_free(&out.items);
 	vec_free(&out.lists);
+	vec_free(&out.files);
 	arena_free(&out.arena);
 	return r;
 }

@@ -29,6 +29,7 @@ struct printer {
 	const struct source *source; /* whose spans are known */
 	struct redact_spans spans;
 	bool opened, colour;
+	bool discreet; /* nothing is quoted of what stands at a place */
 };
 
 /* The code points that a terminal must not see though they are text: C1, and the marks that change
@@ -221,6 +222,14 @@ static size_t hidden_at(struct str s, const struct place *place, const struct pr
 	if (!place->source || !place->line)
 		return 0;
 	at = bytes_of(place, find_line(place->source->text, place->line));
+	if (p->discreet) {
+		struct str all = {place->source->text.p + at.from, at.to - at.from};
+
+		if (str_starts(all, STR("\"")) && all.n > 1)
+			all = (struct str){all.p + 1, all.n - 2};
+		if (all.n > 2 && str_starts(s, all))
+			return all.n;
+	}
 	vec_each (&p->spans.list, span) {
 		struct str value = {place->source->text.p + span->from, span->to - span->from};
 
@@ -235,8 +244,9 @@ static size_t hidden_at(struct str s, const struct place *place, const struct pr
 static void put_text(struct str s, const struct place *place, const struct printer *p)
 {
 	while (s.n) {
-		size_t n = p->spans.list.n ? hidden_at(s, place, p) : 0;
-		size_t plain = n || !p->spans.list.n ? s.n : printable(s);
+		bool hides = p->spans.list.n || p->discreet;
+		size_t n = hides ? hidden_at(s, place, p) : 0;
+		size_t plain = n || !hides ? s.n : printable(s);
 
 		if (n)
 			fputs(STARS, p->out);
@@ -297,7 +307,7 @@ void diags_print(const struct diags *d, FILE *out, bool colour)
 
 char *diag_line(const struct diags *d, const struct diag *finding)
 {
-	struct printer p = {.d = d};
+	struct printer p = {.d = d, .discreet = true};
 	char *text = NULL;
 	size_t n = 0;
 

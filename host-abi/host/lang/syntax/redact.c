@@ -49,6 +49,7 @@ int redact_declare(struct diags *d, const struct registry *registry)
 	size_t n = registry_components(registry, &components);
 	int r = 0;
 
+	d->secrets.n = 0;
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = declare(d, components[i].component->options, 0);
 	return r;

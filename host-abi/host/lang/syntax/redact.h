@@ -21,7 +21,8 @@ struct redact_spans {
 	VEC(struct redact_span) list;
 };
 
-/* Adds the names of all secret options of all components to d->secrets. 0 or -ENOMEM. */
+/* Makes d->secrets the names of all secret options of the components that are loaded. 0 or
+ * -ENOMEM. */
 int redact_declare(struct diags *d, const struct registry *registry);
 
 /* Replaces what *spans held by the spans of a source; the caller frees the list. 0 or -ENOMEM.

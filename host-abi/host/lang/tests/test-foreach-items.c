@@ -4,10 +4,12 @@
 #include "host/lang/tests/test-lang.h"
 #include "host/lang/foreach-items.h"
 #include "host/lang/supplied.h"
+#include "host/lang/values/file-content.h"
 
 #include "base/buf.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #define PODS "discovery.kubernetes \"p\" {\n  role = \"pod\"\n}\n"
 #define LOOP(id, template)                                                                         \
@@ -222,8 +224,11 @@ static int build_items(const struct source *source, struct supplied *s, struct d
 		       struct plan **ret)
 {
 	struct registry registry = {.supplied = s};
+	int r = plan_build_with(source, 1, &registry, s, diags, ret);
 
-	return plan_build_with(source, 1, &registry, s, diags, ret);
+	/* For an item that is left out nothing is loaded into an agent that runs. */
+	expect(r != 0 || registry.n_all == 0);
+	return r;
 }
 
 /* The nodes' ids, and what is said of the last list. */
@@ -280,6 +285,47 @@ TEST(what_is_told_has_no_secrets)
 				     " headers = {a = hunter2}\n }\n}")),
 			ITEMS("[7]1", "[]2"), "",
 			"1 of 2" CANNOT "1: f:16:17: error: the name ******** means nothing here");
+	/* Whose secret it is, only a plugin may know that is not loaded. */
+	expect_left_out(LOOP("  id = \"n\"\n",
+			     LOOP_IN("encoding.from_json(x.app)", ANY("{a = hunter2}"))),
+			ITEMS("[7]1", "[]2"), "",
+			"1 of 2" CANNOT "1: f:14:16: error: the name ******** means nothing here");
+}
+
+static void put(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+
+	expect(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* A file whose content no template takes, or that is away, is looked at again. */
+TEST(files_of_what_is_left_out_are_followed)
+{
+	const char *source = LOOP("  id = \"n\"\n",
+				  "local.file \"c\" {\n    filename = x.app\n  }\n" COUNT(
+					  "encoding.from_json(local.file.c.content)", "\"\""));
+	struct supplied *s = ITEMS("good1", "none2", "bad3");
+	struct diags diags = {.arena = ARENA_NULL};
+	struct plan *plan = NULL;
+	char folder[] = "/tmp/andiron-items-XXXXXX";
+
+	expect(mkdtemp(folder) && chdir(folder) == 0);
+	put("good", "7");
+	put("bad", "x");
+	expect_eq(build_items(&(struct source){"f", str_of(source)}, s, &diags, &plan), 0);
+	expect(strstr(plan->lists.p[0].left_out, "2 of 3"));
+	expect_eq(plan->files.n, 3);
+	vec_each (&plan->files, file)
+		expect_eq(file->hash, file_content_hash(file->path));
+	expect_str(str_of(plan->files.p[0].path), "good");
+	expect_str(str_of(plan->files.p[1].path), "none");
+	expect_str(str_of(plan->files.p[2].path), "bad");
+	expect(unlink("good") == 0 && unlink("bad") == 0);
+	expect(chdir("/") == 0 && rmdir(folder) == 0);
+	plan_free(plan);
+	diags_free(&diags);
+	supplied_free(s);
 }
 
 /* A list within an item has its own. */

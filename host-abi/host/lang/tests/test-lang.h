@@ -12,6 +12,7 @@
 struct registry {
 	bool no_symbolizer, no_import;
 	const struct supplied *supplied;
+	unsigned int n_all; /* how often all plugins were to be opened */
 };
 
 /* What plan_build says about one source named "f": findings, then the plan:

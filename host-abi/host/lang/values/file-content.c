@@ -131,6 +131,7 @@ bool file_content(struct lang *l, struct binding *b, const struct expr *e)
 		return false;
 	}
 	path = lang_str(l, (struct str){b->value.string.ptr, b->value.string.len});
+	b->path = path.p;
 	if (!path.p || !is_secret(l, b, &secret))
 		return false;
 	r = read_regular(path.p, &text, MAX_BYTES);
@@ -145,8 +146,7 @@ bool file_content(struct lang *l, struct binding *b, const struct expr *e)
 		lang_error(l, e->place, NULL, "the file %s is not UTF-8 text", path.p);
 	else
 		copy = lang_str(l, buf_str(&text));
-	b->path = path.p;
-	b->hash = hash_of(buf_str(&text));
+	b->hash = r < 0 ? 0 : hash_of(buf_str(&text));
 	buf_free(&text);
 	b->value = eval_value(e, ANDIRON_VALUE_STRING);
 	b->value.string = (struct andiron_str){copy.p, copy.n};

@@ -26,8 +26,8 @@ struct binding {
 	const struct scope *scope;
 	struct andiron_value value;
 	const struct stmt *file; /* a local.file: the value is the content of what `expr` names */
-	const char *path;        /* of that file, and its hash, when it was read */
-	uint64_t hash;
+	const char *path;        /* of that file, once it was to be read */
+	uint64_t hash;           /* of what it held, as file_content_hash has it */
 	const char *waits_for;     /* the component whose value it needs first */
 	size_t first_use, end_use; /* its part of l->value_uses */
 	uint8_t state;
