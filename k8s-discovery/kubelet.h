@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* discovery.kubelet: the pods of one node, as its kubelet lists them, asked for at an interval. Of
- * an answer that fails in its middle the pods that came are taken, and none is taken away. One
- * request runs at a time. Targets are those of discovery.kubernetes's role pod.
+/* discovery.kubelet: the pods of one node, as its kubelet lists them, asked for at an interval. An
+ * answer is taken in when it is whole: one that fails in its middle changes nothing, and before the
+ * first one nothing is published. One request runs at a time. Targets are those of
+ * discovery.kubernetes's role pod.
  *
  * Source: Alloy, internal/component/discovery/kubelet. */
 #pragma once
@@ -16,6 +17,8 @@ int32_t kubelet_create(const struct andiron_host *host, uint64_t instance,
 		       const struct andiron_value *args, void **ret_self,
 		       struct andiron_error *ret_err);
 int32_t kubelet_start(void *self, struct andiron_error *err);
+/* It asks at once, by the new arguments; targets stay until the answer. */
+int32_t kubelet_update(void *self, const struct andiron_value *args, struct andiron_error *ret_err);
 void kubelet_stop(void *self);
 void kubelet_free(void *self);
 /* All targets that are published are published again. */

@@ -71,8 +71,9 @@ const struct andiron_options kubernetes_options = ANDIRON_OPTIONS(options);
 static const struct andiron_option of_kubelet[] = {
 	OPTION(STRING, "url", "\"https://localhost:10250\"",
 	       "URL of the kubelet, to which /pods is added."),
-	OPTION(DURATION, "refresh_interval", "\"5s\"", "How often it is asked for its pods.",
-	       .min = NS_PER_SEC, .max = INT64_MAX),
+	OPTION(DURATION, "refresh_interval", "\"5s\"",
+	       "How often it is asked for its pods, once a second at most; 0s is 5s.", .min = 0,
+	       .max = INT64_MAX),
 	OPTION(STRINGS, "namespaces", NULL,
 	       "Namespaces whose pods are targets; all where the list is empty."),
 	CLIENT_OPTIONS,

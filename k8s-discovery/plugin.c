@@ -114,6 +114,7 @@ static const struct andiron_component kubelet = {
 	.validate = kubelet_check,
 	.create = kubelet_create,
 	.start = kubelet_start,
+	.update = kubelet_update,
 	.stop = kubelet_stop,
 	.destroy = kubelet_free,
 	.metrics = kubelet_metrics,

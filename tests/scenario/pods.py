@@ -227,7 +227,7 @@ def a_kubelet_is_asked_again_and_again():
             f"""
 discovery.kubelet "node" {{
   url              = "http://127.0.0.1:{kubelet.port}"
-  refresh_interval = "1s"
+  refresh_interval = "10ms"
 }}
 discovery.relabel "node" {{
   targets = discovery.kubelet.node.targets
@@ -240,7 +240,7 @@ discovery.relabel "node" {{
                 (says("no", 403), "answered 403"),
                 (says("<html>"), "127.0.0.1"),
                 (says("{}"), "127.0.0.1"),
-                (says(answer(1)[:-9]), "127.0.0.1"),
+                (says(answer(3)[:-9]), "127.0.0.1"),
             ):
                 kubelet.answer = wrong
                 agent.until_health("discovery.kubelet.node", "unhealthy", words)
@@ -250,6 +250,15 @@ discovery.relabel "node" {{
             for n in (3, 1, 0):
                 kubelet.answer = says(answer(n))
                 agent.until_metric(targets, exactly=n)
+            kubelet.answer = says(answer(2))
+            agent.until_metric(targets, exactly=2)
+            text = open(path).read()
+            write("agent.alloy", text.replace('"10ms"', '"0s"\n  namespaces = ["none"]'))
+            agent.signal(signal.SIGHUP)
+            agent.until_metric(targets, exactly=0)
+            write("agent.alloy", text)
+            agent.signal(signal.SIGHUP)
+            agent.until_metric(targets, exactly=2)
             made[1]["\0"] = "is not to be read"
             kubelet.answer = says(answer(3))
             agent.until_metric(targets, exactly=2)

@@ -82,7 +82,8 @@ def waiting_for_agents():
         andiron("wait", f"127.0.0.1:{port}", "--timeout", "1s").expect(
             1,
             "within 1s",
-            f"http://127.0.0.1:{port}: its configuration has no discovery.kubernetes",
+            f"http://127.0.0.1:{port}: its configuration has neither discovery.kubernetes nor "
+            "discovery.kubelet",
         )
     andiron("wait", f"http://[::1]:{port}/", "--timeout", "0s").expect(
         1, f"http://[::1]:{port}: connection refused", "does the pod run"

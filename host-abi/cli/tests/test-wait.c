@@ -30,7 +30,10 @@ TEST(the_first_missing_step_is_said)
 {
 	expect_said("", "no andiron", "status.http");
 	expect_said("up 1\nnginx_connections 70", "no andiron", "status.http");
-	expect_said(IS, "no discovery.kubernetes", "pyroscope.ebpf");
+	expect_said(IS, "neither discovery.kubernetes nor discovery.kubelet", "pyroscope.ebpf");
+	expect_said(IS "andiron_kubelet_pods{component_id=\"a\"} 3\n"
+		       "andiron_kubelet_targets{component_id=\"a\"} 4\n",
+		    "knows 4 containers, and profiles none", "--match");
 	expect_said(IS PODS NONE, "knows 3 pods", "list and watch");
 	expect_said(IS POD NONE, "knows 1 pod of its node", "list and watch");
 	expect_said(IS PODS SOME, "knows 4 containers, and profiles none", "--match");

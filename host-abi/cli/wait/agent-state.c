@@ -14,6 +14,8 @@ static void take(struct agent_state *s, struct str name, uint64_t value)
 	const struct place places[] = {
 		{"andiron_kubernetes_pods", &s->pods},
 		{"andiron_kubernetes_targets", &s->targets},
+		{"andiron_kubelet_pods", &s->pods},
+		{"andiron_kubelet_targets", &s->targets},
 		{"andiron_ebpf_matched_targets", &s->matched},
 		{"andiron_samples_taken_total", &s->taken},
 		{"andiron_samples_delivered_total", &s->delivered},
@@ -24,7 +26,8 @@ static void take(struct agent_state *s, struct str name, uint64_t value)
 	};
 
 	s->is_andiron |= str_is(name, "andiron_build_info");
-	s->has_kubernetes |= str_is(name, "andiron_kubernetes_targets");
+	s->has_kubernetes |= str_is(name, "andiron_kubernetes_targets") ||
+			     str_is(name, "andiron_kubelet_targets");
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		if (str_is(name, places[i].name))
 			*places[i].to += value;
@@ -57,7 +60,8 @@ void agent_state_put(const struct agent_state *s, uint64_t before, struct buf *o
 	if (!s->is_andiron)
 		buf_printf(out, "what answers is no andiron");
 	else if (!s->has_kubernetes)
-		buf_printf(out, "its configuration has no discovery.kubernetes");
+		buf_printf(out, "its configuration has neither discovery.kubernetes nor "
+				"discovery.kubelet");
 	else if (!s->targets)
 		buf_printf(out, "it knows %" PRIu64 " pod%s of its node, and no container there",
 			   s->pods, end_of(s->pods));
@@ -83,7 +87,7 @@ const char *agent_state_fix(const struct agent_state *s)
 	if (!s->has_kubernetes)
 		return "add one, and give its targets to pyroscope.ebpf";
 	if (!s->targets)
-		return "may its account list and watch pods? its log has what the API server says";
+		return "may its account list and watch pods? its log has what the server says";
 	if (!s->matched)
 		return "run `andiron targets CONFIG --match` in its pod: it says why a container "
 		       "is left out";

@@ -11,7 +11,7 @@
 
 struct agent_state {
 	bool is_andiron, has_kubernetes;
-	uint64_t pods, targets; /* known of the API server, and what is made of them */
+	uint64_t pods, targets; /* known of an API server or a kubelet, and what is made of them */
 	uint64_t matched;       /* targets that have processes */
 	uint64_t taken, delivered, waiting, dropped; /* samples; waiting: in queues or on disk */
 };
