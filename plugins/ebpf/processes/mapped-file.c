@@ -196,12 +196,13 @@ uint64_t mapped_file_object(const struct mapped_file *file)
 	return file->object;
 }
 
-uint64_t mapped_file_inode(const struct mapped_file *file)
+bool mapped_file_is(const struct mapped_file *file, uint64_t device, uint64_t inode)
 {
 	const struct mapped_files *t = file->table;
 	struct andiron_object_info info = {.size = sizeof(info)};
 
-	return service(t)->info(t->objects.self, file->object, &info) == 0 ? info.key.inode : 0;
+	return service(t)->info(t->objects.self, file->object, &info) == 0 &&
+	       info.key.device == device && info.key.inode == inode;
 }
 
 bool mapped_file_is_elf(const struct mapped_file *file)

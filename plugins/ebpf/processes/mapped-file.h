@@ -38,7 +38,8 @@ void mapped_files_forget_runtimes(struct mapped_files *t);
 bool mapped_file_is_shared(const struct mapped_file *file, uint64_t n_refs);
 
 uint64_t mapped_file_object(const struct mapped_file *file);
-uint64_t mapped_file_inode(const struct mapped_file *file); /* 0: unknown */
+/* Whether it is known to be the file of that number on that device. */
+bool mapped_file_is(const struct mapped_file *file, uint64_t device, uint64_t inode);
 bool mapped_file_is_elf(const struct mapped_file *file);
 
 /* The file's address of the byte at `offset`; the offset itself where no segment holds it, or the

@@ -25,6 +25,7 @@ static bool cut_u64(struct str *rest, char end, uint64_t *ret)
 bool maps_parse_line(struct str line, struct maps_line *ret)
 {
 	struct maps_line m = {0};
+	uint64_t major, minor;
 	struct str access;
 
 	if (!cut_hex(&line, '-', &m.start) || !cut_hex(&line, ' ', &m.limit))
@@ -34,11 +35,10 @@ bool maps_parse_line(struct str line, struct maps_line *ret)
 		return false;
 	m.executable = access.p[2] == 'x';
 	m.writable = access.p[1] == 'w';
-	if (!cut_hex(&line, ' ', &m.offset))
+	if (!cut_hex(&line, ' ', &m.offset) || !cut_hex(&line, ':', &major) ||
+	    !cut_hex(&line, ' ', &minor) || !cut_u64(&line, ' ', &m.inode))
 		return false;
-	str_cut(&line, ' '); /* device */
-	if (!cut_u64(&line, ' ', &m.inode))
-		return false;
+	m.device = makedev((unsigned int)major, (unsigned int)minor);
 	while (line.n && line.p[0] == ' ')
 		line = str_skip(line, 1);
 	m.path = line;
@@ -142,7 +142,8 @@ static const struct mapping *same_line(const struct mapset *like, uint64_t start
 }
 
 /* The file that the same mapping had before, or NULL. Where that is known from the kernel's list,
- * it had no line. */
+ * it had no line. Some file systems (btrfs) say another device of an open file than of a mapping:
+ * there the line alone decides. */
 static struct mapped_file *file_before(const struct mapset *before, const struct maps_line *l,
 				       uint64_t line)
 {
@@ -150,7 +151,7 @@ static struct mapped_file *file_before(const struct mapset *before, const struct
 
 	if (!m || !m->file || !mapped_file_is_elf(m->file) || m->start != l->start ||
 	    m->limit != l->limit || m->offset != l->offset ||
-	    (m->line != line && mapped_file_inode(m->file) != l->inode))
+	    (m->line != line && !mapped_file_is(m->file, l->device, l->inode)))
 		return NULL;
 	mapped_file_retain(m->file);
 	return m->file;

@@ -11,7 +11,7 @@
 
 /* One line of the file. `path` is borrowed, without " (deleted)". */
 struct maps_line {
-	uint64_t start, limit, offset, inode;
+	uint64_t start, limit, offset, device, inode;
 	bool executable, writable;
 	struct str path;
 };

@@ -54,6 +54,7 @@ static int32_t info(void *self, uint64_t object, struct andiron_object_info *ret
 	const struct live *w = self;
 
 	expect(object <= w->n);
+	ret_info->key.device = w->files[object - 1].st_dev;
 	ret_info->key.inode = w->files[object - 1].st_ino;
 	return 0;
 }
