@@ -219,7 +219,9 @@ def a_kubelet_is_asked_again_and_again():
     away, and its health says why."""
     made = [pod("shop", f"web-{i}", f"u{i}", {"app": "0" * 64}) for i in range(3)]
     made[0]["metadata"]["annotations"] = {"by-a-stranger": "a\0b"}
-    answer = lambda n: json.dumps({"kind": "PodList", "metadata": {}, "items": made[:n]})
+    twins = [made[0], pod("shop", "web-0", "another", {"app": "1" * 64})]
+    listed = lambda items: json.dumps({"kind": "PodList", "metadata": {}, "items": items})
+    answer = lambda n: listed(made[:n])
     targets = "andiron_kubelet_targets"
     with Server(says(answer(2))) as kubelet:
         path = write(
@@ -250,6 +252,12 @@ discovery.relabel "node" {{
             for n in (3, 1, 0):
                 kubelet.answer = says(answer(n))
                 agent.until_metric(targets, exactly=n)
+            reads, evaluated = "andiron_kubelet_reads_total", set()
+            for items in twins, twins[::-1], twins:
+                kubelet.answer = says(listed(items))
+                agent.until_metric(reads, agent.metric(reads) + 2)
+                evaluated.add(agent.metric("andiron_relabel_evaluations_total"))
+            assert len(evaluated) == 1, evaluated
             kubelet.answer = says(answer(2))
             agent.until_metric(targets, exactly=2)
             text = open(path).read()
