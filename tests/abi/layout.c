@@ -74,6 +74,7 @@ AT(andiron_status, upstream, 24);
 AT(andiron_status, reload, 32);
 AT(andiron_status, component, 40);
 AT(andiron_embed, log, 48);
+AT(andiron_embed, answers, 56);
 AT(andiron_profile, release, 80);
 AT(andiron_plugin, components, 40);
 AT(andiron_plugin, n_components, 48);

@@ -35,6 +35,7 @@ type cEmbed struct {
 	reserved   uint32
 	context    uintptr
 	log        uintptr
+	answers    *byte
 }
 
 // struct andiron_profile

@@ -45,6 +45,7 @@ class Embed(ctypes.Structure):
         ("reserved", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("log", LOG_FN),
+        ("answers", ctypes.c_char_p),
     ]
 
 

@@ -176,6 +176,7 @@ impl Agent {
             reserved: 0,
             context: log.as_ref().map_or(ptr::null_mut(), context_of),
             log: log.is_some().then_some(line_logged as c::LogFn),
+            answers: ptr::null(),
         };
         let mut pointer = ptr::null_mut();
         // SAFETY: the library copies `how` and its texts; `log` lives until it is closed.

@@ -42,6 +42,7 @@ pub struct Embed {
     pub reserved: u32,
     pub context: *mut c_void,
     pub log: Option<LogFn>,
+    pub answers: *const c_char,
 }
 
 #[repr(C)]
