@@ -55,9 +55,15 @@ def a_jvm_profiles_itself():
     rounds = re.findall(r"samples (\d+), the process is what it was", ran.out)
     assert len(rounds) == 3 and ran.out.endswith("ended\n"), ran.out
     assert all(int(n) > 50 for n in rounds), rounds
-    stacks = profiles.read()
-    named = sum(n for frames, n, _ in stacks if any(f.function == "Embedded.burn" for f in frames))
-    assert named > 0.5 * sum(n for _, n, _ in stacks), stacks
+    # Of the JVM's threads: what it costs to begin is in the process too, and on a busy machine as
+    # much as the work of so short a time.
+    stacks = [
+        ([f.function for f in frames], n)
+        for frames, n, _ in profiles.read()
+        if any(re.match(r"\[|.*thread_native_entry", f.function) for f in frames[:3])
+    ]
+    named = sum(n for frames, n in stacks if "Embedded.burn" in frames)
+    assert named > 0.5 * sum(n for _, n in stacks), stacks
 
 
 main()
