@@ -47,6 +47,15 @@ def own(what):
     return len(os.listdir(f"/proc/self/{what}"))
 
 
+def open_files():
+    """What is open, for whoever looks for the one that was left."""
+    links = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return " ".join(links)
+
+
 @contextlib.contextmanager
 def nothing_left():
     """Threads and descriptors are after the block what they were before; /proc may show a thread
@@ -56,7 +65,8 @@ def nothing_left():
     gc.collect()
     until(
         lambda: (own("task"), own("fd")) == before,
-        lambda: f"threads and descriptors: {before} before, {own('task'), own('fd')} after: that",
+        lambda: f"threads and descriptors: {before} before, {own('task'), own('fd')} after"
+        f" ({open_files()}): that",
         seconds=30,
     )
 
