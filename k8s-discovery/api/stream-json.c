@@ -21,7 +21,7 @@ static struct str text_at(const json_t *object, const char *name)
  * such an object to be skipped would take it away. */
 static bool is_beyond(const json_error_t *why)
 {
-	int code = json_error_code(why);
+	enum json_error_code code = json_error_code(why);
 
 	return code == json_error_null_byte_in_key || code == json_error_null_character ||
 	       code == json_error_invalid_utf8 || code == json_error_stack_overflow ||
