@@ -99,7 +99,7 @@ struct draft {
 	uint32_t n_rounds;                           /* of all loops */
 	uint32_t n_fetched;                          /* modules that are, or are to be */
 	const char *searched;                        /* see draft_searched */
-	bool split_told; /* how a file of several signals is split */
+	bool split_told;                             /* how a file of several signals is split */
 	bool awaits_modules;                         /* some are not there yet */
 };
 

@@ -55,7 +55,8 @@ static bool is_bare(struct str s)
 	return bare;
 }
 
-/* Readers of logfmt know the escapes of JSON only, and drop a line that has another. */
+/* Readers of logfmt know the escapes of JSON only, and drop a line that has another. json_put_str
+ * would escape what matters in a page, too: people read "a -> b" here. */
 void text_value(struct buf *out, struct str s)
 {
 	if (is_bare(s)) {
