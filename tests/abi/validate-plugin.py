@@ -30,6 +30,7 @@ NEEDS = {
     "process.events": "CAP_",
     "pyroscope.ebpf": "CAP_",
     "discovery.kubernetes": "KUBERNETES_SERVICE_HOST",
+    "discovery.kubelet": "localhost:10250",
     "discovery.docker": "Docker engine",
     "discovery.dockerswarm": "Docker engine",
     "discovery.http": "127.0.0.1:9",
