@@ -7,10 +7,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "proc/thread.h"
 #include "unwind/pages.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -256,7 +256,7 @@ int file_reader_add(struct file_reader *r, const struct file_request *request)
 		return -ENOMEM;
 	item->reading.request = *request;
 	if (!r->started) {
-		if (pthread_create(&r->thread, NULL, run, r) != 0) {
+		if (thread_start(&r->thread, NULL, run, r) != 0) {
 			free(item);
 			return -EAGAIN;
 		}

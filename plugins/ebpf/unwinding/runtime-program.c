@@ -6,11 +6,11 @@
 #include "ebpf/unwinding/runtimes.h"
 
 #include "base/str.h"
+#include "proc/thread.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +142,7 @@ static struct runtime_program *start(const struct session *session,
 	p->table = table;
 	p->walks_fd = session_walks_fd(session);
 	p->programs_fd = session_programs_fd(session);
-	if (pthread_create(&p->thread, NULL, run, p) != 0) {
+	if (thread_start(&p->thread, NULL, run, p) != 0) {
 		p->joined = true;
 		run(p);
 	}
