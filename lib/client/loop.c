@@ -6,10 +6,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/vec.h"
+#include "client/sender.h"
 #include "http/sender/sender.h"
-#include "proc/client-files.h"
 
-#include <andiron/subprocess.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,9 +16,8 @@ struct client_loop {
 	struct abi_context context;
 	struct http_client *http;
 	bool sends;
-	struct client_files files;        /* that the process may read */
-	struct andiron_extension service; /* andiron.subprocess/1 */
-	VEC(uint64_t) watches;            /* by descriptor; 0: not watched */
+	struct client_sender sender;
+	VEC(uint64_t) watches; /* by descriptor; 0: not watched */
 	uint64_t timer;
 };
 
@@ -110,16 +108,8 @@ int client_loop_new(const struct abi_context *context, struct client_loop **ret,
 static int on_start(void *arg, int *ret_socket, int *ret_pidfd)
 {
 	struct client_loop *loop = arg;
-	const struct andiron_subprocess *service = loop->service.table;
-	int32_t socket, pidfd, r;
 
-	client_files_note(&loop->files);
-	r = service->start_sender(loop->service.self, loop->context.instance, &socket, &pidfd);
-	if (r < 0)
-		return r;
-	*ret_socket = socket;
-	*ret_pidfd = pidfd;
-	return 0;
+	return client_sender_start(&loop->sender, ret_socket, ret_pidfd);
 }
 
 static void on_ended(void *arg, const char *why, int64_t after_ms)
@@ -136,19 +126,7 @@ static bool is_stale(void *arg)
 {
 	const struct client_loop *loop = arg;
 
-	return client_files_changed(&loop->files);
-}
-
-/* Hosts of others may have no such service, or an older one. */
-static bool can_have_sender(struct client_loop *loop)
-{
-	const struct andiron_host *host = loop->context.host;
-	const struct andiron_subprocess *service;
-
-	if (host->extension(loop->context.instance, ANDIRON_SUBPROCESS_ID, &loop->service) != 0)
-		return false;
-	service = loop->service.table;
-	return ANDIRON_HAS(service, andiron_subprocess, start_sender);
+	return client_sender_is_stale(&loop->sender);
 }
 
 int client_loop_start(const struct abi_context *context, struct client_loop **ret,
@@ -161,7 +139,7 @@ int client_loop_start(const struct abi_context *context, struct client_loop **re
 
 	if (!loop)
 		return -ENOMEM;
-	if (!can_have_sender(loop)) {
+	if (!client_sender_init(&loop->sender, context)) {
 		free(loop);
 		return client_loop_new(context, ret, err);
 	}

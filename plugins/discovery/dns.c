@@ -4,18 +4,15 @@
 
 #include "abi/value.h"
 #include "base/clock.h"
+#include "discovery/resolver.h"
 
 #include <arpa/nameser.h>
 #include <errno.h>
-#include <netdb.h>
 #include <pthread.h>
-#include <resolv.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <strings.h>
 
-#define TRY_SECONDS 2 /* for one answer of one server, */
-#define TRIES       2 /* asked so often */
 #define STACK_BYTES (256u << 10)
 
 struct dns {
@@ -27,6 +24,7 @@ struct dns {
 	uint16_t port;
 	int64_t refresh_ns;
 	uint64_t timer;
+	struct resolver *resolver; /* NULL: none could be had */
 	bool looking_up, stopped;
 	struct dns_counts counts;
 };
@@ -43,6 +41,7 @@ struct lookup {
 struct round {
 	struct abi_context context;
 	struct dns *d; /* not to be touched by the thread */
+	struct resolver *resolver;
 	enum dns_type type;
 	uint16_t port;
 	size_t n;
@@ -103,6 +102,7 @@ void dns_free(void *self)
 
 	if (!d)
 		return;
+	resolver_release(d->resolver);
 	sources_fini(&d->sources);
 	vec_free(&d->names);
 	arena_free(&d->arena);
@@ -115,6 +115,7 @@ static void round_free(struct round *r)
 		target_rows_free(&r->all[i].rows);
 		free(r->all[i].name);
 	}
+	resolver_release(r->resolver);
 	free(r);
 }
 
@@ -124,8 +125,12 @@ static struct round *round_new(struct dns *d)
 
 	if (!r)
 		return NULL;
-	*r = (struct round){
-		.context = d->context, .d = d, .type = d->type, .port = d->port, .n = d->names.n};
+	*r = (struct round){.context = d->context,
+			    .d = d,
+			    .resolver = resolver_retain(d->resolver),
+			    .type = d->type,
+			    .port = d->port,
+			    .n = d->names.n};
 	for (size_t i = 0; i < r->n; i++) {
 		r->all[i].name = str_dup(d->names.p[i]);
 		if (!r->all[i].name) {
@@ -136,29 +141,25 @@ static struct round *round_new(struct dns *d)
 	return r;
 }
 
-/* A name that is not there, or has no record of the type, is an answer, too. */
-static bool is_absent(int fault)
-{
-	return fault == HOST_NOT_FOUND || fault == NO_DATA;
-}
-
 static int look_up(const struct round *r, struct lookup *l, uint8_t *answer)
 {
-	struct __res_state state = {0};
-	int n;
+	int n = resolver_ask(r->resolver, l->name, types[r->type].wire, answer);
 
-	if (res_ninit(&state) < 0)
-		return -EIO;
-	state.retrans = TRY_SECONDS;
-	state.retry = TRIES;
-	n = res_nsearch(&state, l->name, ns_c_in, types[r->type].wire, answer, NS_MAXMSG);
-	if (n < 0)
-		n = is_absent(state.res_h_errno) ? 0 : -EAGAIN;
-	res_nclose(&state);
-	if (n <= 0)
-		return n;
-	return dns_answer_read(answer, n < NS_MAXMSG ? (size_t)n : NS_MAXMSG, r->type,
-			       str_of(l->name), r->port, &l->rows);
+	return n <= 0 ? n
+		      : dns_answer_read(answer, (size_t)n, r->type, str_of(l->name), r->port,
+					&l->rows);
+}
+
+static const char *reason(int result)
+{
+	switch (result) {
+	case -EBADMSG:
+		return "the answer is damaged";
+	case -EPIPE:
+		return "the process that speaks to servers has ended, and another is started";
+	default:
+		return "no server of /etc/resolv.conf answers for it";
+	}
 }
 
 static void take(struct dns *d, struct round *r)
@@ -185,9 +186,7 @@ static void take(struct dns *d, struct round *r)
 	else if (failed)
 		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "%s cannot be looked up: %s; the targets that it had stay", failed->name,
-			   failed->result == -EBADMSG
-				   ? "the answer is damaged"
-				   : "no server of /etc/resolv.conf answers for it");
+			   reason(failed->result));
 	else
 		abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu targets at %zu names",
 			   sources_count(&d->sources), d->names.n);
@@ -238,6 +237,17 @@ static int start_thread(struct round *r)
 	return code;
 }
 
+static int start_resolver(struct dns *d)
+{
+	int code;
+
+	resolver_release(d->resolver);
+	d->resolver = NULL;
+	code = resolver_start(&d->context, &d->resolver);
+	d->counts.starts += code == 0;
+	return code;
+}
+
 static void begin_round(void *context)
 {
 	struct dns *d = context;
@@ -245,6 +255,11 @@ static void begin_round(void *context)
 
 	if (d->looking_up || d->stopped)
 		return;
+	if ((!d->resolver || resolver_is_worn(d->resolver)) && start_resolver(d) < 0) {
+		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
+			   "no process for looking up names: the targets are not up to date");
+		return;
+	}
 	r = round_new(d);
 	d->looking_up = r && start_thread(r) == 0;
 	if (d->looking_up)
@@ -258,9 +273,14 @@ static void begin_round(void *context)
 int32_t dns_start(void *self, struct andiron_error *err)
 {
 	struct dns *d = self;
-	int r = d->context.host->timer_set(d->context.instance, d->refresh_ns, d->refresh_ns,
-					   begin_round, d, &d->timer);
+	struct error why = ERROR_NULL;
+	int r = start_resolver(d);
 
+	/* What passes is no refusal: each round starts one that is not there. */
+	if (r == 0 && resolver_await(d->resolver, &why) == -EPERM)
+		return abi_error(d->context.host, err, &why, -EPERM);
+	r = d->context.host->timer_set(d->context.instance, d->refresh_ns, d->refresh_ns,
+				       begin_round, d, &d->timer);
 	if (r == 0)
 		begin_round(d);
 	return r;
@@ -271,6 +291,8 @@ void dns_stop(void *self)
 	struct dns *d = self;
 
 	d->stopped = true;
+	if (d->resolver)
+		resolver_end(d->resolver);
 	if (d->timer)
 		d->context.host->timer_cancel(d->context.instance, d->timer);
 	d->timer = 0;
@@ -282,5 +304,6 @@ struct dns_counts dns_counts(const void *self)
 	struct dns_counts c = d->counts;
 
 	c.targets = sources_count(&d->sources);
+	c.restarts = c.starts ? c.starts - 1 : 0;
 	return c;
 }

@@ -4,7 +4,8 @@
  * no server says anything keeps those that it had.
  *
  * The resolver blocks for as long as servers are silent. So the names are looked up on a thread of
- * their own, which is left to end by itself when the component goes. */
+ * their own, which is left to end by itself when the component goes. A process apart asks the
+ * servers (resolver.h). */
 #pragma once
 
 #include "abi/log.h"
@@ -22,6 +23,7 @@ void dns_free(void *self);
 
 struct dns_counts {
 	uint64_t targets, lookups, failures;
+	uint64_t starts, restarts; /* of what asks servers */
 };
 struct dns_counts dns_counts(const void *self);
 

@@ -9,6 +9,7 @@
 #include "discovery/files.h"
 #include "discovery/options.h"
 #include "discovery/remote.h"
+#include "discovery/resolver.h"
 #include "discovery/url.h"
 
 #include <andiron/plugin.h>
@@ -58,6 +59,8 @@ static void dns_metrics(void *self, const struct andiron_metric_sink *sink)
 		 "Names looked up."},
 		{"andiron_discovery_dns_failures_total", ABI_COUNTER(struct dns_counts, failures),
 		 "Lookups without an answer."},
+		{"andiron_sender_restarts_total", ABI_COUNTER(struct dns_counts, restarts),
+		 "How often the process that speaks to servers was replaced."},
 	};
 	struct dns_counts c = dns_counts(self);
 
@@ -112,6 +115,7 @@ static const struct andiron_component dns = {
 	.stop = dns_stop,
 	.destroy = dns_free,
 	.metrics = dns_metrics,
+	.sender = resolver_serve,
 };
 
 static void file_match_metrics(void *self, const struct andiron_metric_sink *sink)

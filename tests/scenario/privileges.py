@@ -432,6 +432,7 @@ def intruder_in_the_sender():
         ("pyroscope", "otlp.write"),
         ("kubernetes", "discovery.kubernetes"),
         ("discovery", "discovery.http"),
+        ("discovery", "discovery.dns"),
     ):
         found = intruded_worker(plugin, component, "sender")
         version = has_landlock()

@@ -7,6 +7,7 @@ import contextlib
 import http.server
 import json
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -16,7 +17,7 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
 from kubernetes import Journal
 from running import Agent
-from tap import case, main, need_root, write
+from tap import case, main, need_root, read, write
 
 INSIDE = "ANDIRON_DISCOVERY_INSIDE"
 
@@ -203,6 +204,17 @@ class Names(threading.Thread):
             self.socket.sendto(head + query[12 : end + 4] + body, peer)
 
 
+def sender_of(agent):
+    """The process that asks servers for the agent, which has one."""
+    (found,) = (
+        int(child)
+        for task in os.listdir(f"/proc/{agent.pid}/task")
+        for child in read(f"/proc/{agent.pid}/task/{task}/children").split()
+        if "sender" in read(f"/proc/{child}/cmdline").split("\0")
+    )
+    return found
+
+
 @case
 def names_are_looked_up():
     """Records of each type are targets; a name that goes has none; where no server answers, what
@@ -231,6 +243,14 @@ def names_are_looked_up():
         names.fails = 3
         expect(agent, journal)
         agent.until_health("discovery.dns.all", "healthy")
+        names.fails = 0
+        expect(agent, journal, service)
+        first = sender_of(agent)
+        os.kill(first, signal.SIGKILL)
+        agent.until_metric("andiron_sender_restarts_total", exactly=1)
+        names.fails = 3
+        expect(agent, journal)
+        assert sender_of(agent) != first
         names.fails = 0
         expect(agent, journal, service)
     os.unlink("all.journal")
