@@ -79,9 +79,7 @@ int32_t discovery_create(const struct andiron_host *host, uint64_t instance,
 		free(d);
 		return abi_error(host, ret_err, &err, r);
 	}
-	r = engine_init(&d->engine, &d->context, &d->settings, &err);
-	if (r == 0)
-		r = containers_init(&d->containers, instance, &d->settings.targets);
+	r = containers_init(&d->containers, instance, &d->settings.targets);
 	if (r < 0) {
 		discovery_free(d);
 		return abi_error(host, ret_err, &err, r);
@@ -438,9 +436,11 @@ int32_t discovery_start(void *self, struct andiron_error *err)
 	struct discovery *d = self;
 	const struct andiron_host *host = d->context.host;
 	int64_t every = d->settings.refresh_ns;
-	int r = host->timer_set(d->context.instance, every, every, on_refresh, d,
-				&d->refresh_timer);
+	int32_t r = engine_start(&d->engine, &d->context, &d->settings, err);
 
+	if (r == 0)
+		r = host->timer_set(d->context.instance, every, every, on_refresh, d,
+				    &d->refresh_timer);
 	if (r < 0)
 		return r;
 	engine_timer(&d->engine, &d->patience_timer, WITHOUT_EVENTS, on_impatient, d);
@@ -459,6 +459,11 @@ void discovery_stop(void *self)
 	engine_timer_cancel(&d->engine, &d->patience_timer);
 	stream_stop(&d->stream);
 	engine_fini(&d->engine);
+}
+
+const struct client_loop *discovery_loop(const struct discovery *d)
+{
+	return d->engine.loop;
 }
 
 struct discovery_counts discovery_counts(const struct discovery *d)

@@ -11,6 +11,7 @@
 #include "abi/log.h"
 #include "abi/value.h"
 
+struct client_loop;
 struct discovery;
 
 /* Verbs of a component (andiron/component.h), each with the discovery as `self`. */
@@ -25,4 +26,6 @@ struct discovery_counts {
 	uint64_t containers, targets; /* that are known, published */
 	uint64_t events, lists, updates, failures, received_bytes;
 };
+/* NULL while it does not run. */
+const struct client_loop *discovery_loop(const struct discovery *d);
 struct discovery_counts discovery_counts(const struct discovery *d);

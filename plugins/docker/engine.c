@@ -5,11 +5,18 @@
 #include <errno.h>
 #include <stdio.h>
 
-int engine_init(struct engine *e, const struct abi_context *context,
-		const struct settings *settings, struct error *err)
+int32_t engine_start(struct engine *e, const struct abi_context *context,
+		     const struct settings *settings, struct andiron_error *ret_err)
 {
+	/* A sender reaches no socket of a service. */
+	bool by_network = !settings->http.unix_socket.p;
+	struct error err = ERROR_NULL;
+	int r;
+
 	*e = (struct engine){.context = context, .settings = settings};
-	return client_loop_new(context, &e->loop, err);
+	r = by_network ? client_loop_start(context, &e->loop, &err)
+		       : client_loop_new(context, &e->loop, &err);
+	return r < 0 ? abi_error(context->host, ret_err, &err, r) : 0;
 }
 
 void engine_fini(struct engine *e)

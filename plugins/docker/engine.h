@@ -15,10 +15,11 @@ struct engine {
 	struct client_loop *loop;
 };
 
-/* 0, -ENOMEM, or a text. */
-int engine_init(struct engine *e, const struct abi_context *context,
-		const struct settings *settings, struct error *err);
-/* Ends all requests; their `done` is not called. Again is no error. */
+/* For `start`: 0, or a negative errno, of which the host is told. An engine in the network is asked
+ * by a sender (client/loop.h), one at a socket by this process. */
+int32_t engine_start(struct engine *e, const struct abi_context *context,
+		     const struct settings *settings, struct andiron_error *ret_err);
+/* Ends all requests; their `done` is not called. Again is no error, nor is one that never began. */
 void engine_fini(struct engine *e);
 
 /* Sends a GET, whose other members the caller has set, and frees the URL. 0, or a negative errno

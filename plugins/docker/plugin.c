@@ -3,6 +3,7 @@
  * and one of ours each, and their metrics; discovery.c and swarm.c run them. */
 #include "abi/metrics.h"
 #include "base/clock.h"
+#include "client/loop.h"
 #include "client/options.h"
 #include "docker/discovery.h"
 #include "docker/settings.h"
@@ -82,6 +83,7 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 	struct discovery_counts c = discovery_counts(self);
 
 	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &c);
+	client_loop_metrics(discovery_loop(self), sink);
 }
 
 static void swarm_metrics(void *self, const struct andiron_metric_sink *sink)
@@ -106,6 +108,7 @@ static void swarm_metrics(void *self, const struct andiron_metric_sink *sink)
 	struct swarm_counts c = swarm_counts(self);
 
 	abi_metrics(sink, rows, sizeof(rows) / sizeof(*rows), &c);
+	client_loop_metrics(swarm_loop(self), sink);
 }
 
 static const struct andiron_export exports[] = {
@@ -125,6 +128,7 @@ static const struct andiron_component docker = {
 	.stop = discovery_stop,
 	.destroy = discovery_free,
 	.metrics = metrics,
+	.sender = client_serve,
 };
 
 static const struct andiron_component swarm = {
@@ -140,6 +144,7 @@ static const struct andiron_component swarm = {
 	.stop = swarm_stop,
 	.destroy = swarm_free,
 	.metrics = swarm_metrics,
+	.sender = client_serve,
 };
 
 ANDIRON_PLUGIN("docker", ANDIRON_VERSION, "Apache-2.0", &docker, &swarm);

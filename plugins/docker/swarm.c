@@ -70,14 +70,10 @@ int32_t swarm_create(const struct andiron_host *host, uint64_t instance,
 		return abi_error(host, ret_err, &err, r);
 	}
 	s->wait_ns = s->settings.refresh_ns;
-	r = engine_init(&s->engine, &s->context, &s->settings, &err);
-	if (r == 0) {
-		s->list = target_list_new(instance);
-		r = s->list ? 0 : -ENOMEM;
-	}
-	if (r < 0) {
+	s->list = target_list_new(instance);
+	if (!s->list) {
 		swarm_free(s);
-		return abi_error(host, ret_err, &err, r);
+		return -ENOMEM;
 	}
 	s->stream = (struct stream){.engine = &s->engine,
 				    .calls = &stream_calls,
@@ -391,7 +387,10 @@ static void on_impatient(void *context)
 int32_t swarm_start(void *self, struct andiron_error *err)
 {
 	struct swarm *s = self;
+	int32_t r = engine_start(&s->engine, &s->context, &s->settings, err);
 
+	if (r < 0)
+		return r;
 	engine_timer(&s->engine, &s->patience_timer, WITHOUT_EVENTS, on_impatient, s);
 	stream_start(&s->stream);
 	return 0;
@@ -406,6 +405,11 @@ void swarm_stop(void *self)
 	engine_timer_cancel(&s->engine, &s->patience_timer);
 	stream_stop(&s->stream);
 	engine_fini(&s->engine);
+}
+
+const struct client_loop *swarm_loop(const struct swarm *s)
+{
+	return s->engine.loop;
 }
 
 struct swarm_counts swarm_counts(const struct swarm *s)

@@ -13,6 +13,7 @@
 #include "abi/log.h"
 #include "abi/value.h"
 
+struct client_loop;
 struct swarm;
 
 /* Verbs of a component (andiron/component.h), each with the swarm as `self`. */
@@ -27,4 +28,6 @@ struct swarm_counts {
 	uint64_t objects, targets; /* that are known, published */
 	uint64_t events, rounds, updates, failures, received_bytes;
 };
+/* NULL while it does not run. */
+const struct client_loop *swarm_loop(const struct swarm *s);
 struct swarm_counts swarm_counts(const struct swarm *s);

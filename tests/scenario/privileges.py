@@ -433,6 +433,8 @@ def intruder_in_the_sender():
         ("kubernetes", "discovery.kubernetes"),
         ("discovery", "discovery.http"),
         ("discovery", "discovery.dns"),
+        ("docker", "discovery.docker"),
+        ("docker", "discovery.dockerswarm"),
     ):
         found = intruded_worker(plugin, component, "sender")
         version = has_landlock()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`andiron targets`: discovery and relabeling alone, and which rule dropped what."""
 
+import contextlib
 import json
 import os
 import signal
@@ -9,8 +10,9 @@ import signal
 from answers import Server, by_path, says
 from kubeapi import TOKEN, KubeApi, pod
 from ports import free_port
+from running import Agent
 from sources import keep, kept
-from tap import ANDIRON, Background, andiron, case, environment, main, run, write
+from tap import ANDIRON, Background, andiron, case, environment, main, read, run, write
 
 CONFIG = """
 discovery.kubernetes "pods" {
@@ -249,6 +251,60 @@ discovery.kubelet "shop" {{
     assert by_name("discovery.kubelet.shop") == by_name("discovery.kubelet.all")[:2], seen
     assert by_name("discovery.kubelet.shop")[0]["__address__"] == "10.0.0.7:6060", seen
     assert asked == {None, "Bearer let me in"}, asked
+
+
+def engine(handler):
+    """A Docker engine with one container, whose stream of events says nothing and goes on."""
+    path = handler.path.partition("?")[0].strip("/")
+    if path == "events":
+        handler.send_response(200)
+        handler.end_headers()
+        handler.rfile.read(1)  # until the client goes
+    else:
+        network = {"NetworkID": "n", "IPAddress": "10.0.0.9"}
+        web = {"Id": "c", "Names": ["/web"], "NetworkSettings": {"Networks": {"n": network}}}
+        says(json.dumps({"containers/json": [web], "networks": [{"Id": "n"}]}[path]))(handler)
+
+
+def senders_of(pid):
+    """The processes that speak to servers for an agent, by the components that they are of."""
+    found = {}
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in read(f"/proc/{pid}/task/{task}/children").split():
+                words = read(f"/proc/{child}/cmdline").split("\0")
+                if words[1:2] == ["worker"] and "sender" in words:
+                    found[words[3]] = int(child)
+    return found
+
+
+@case
+def an_engine_in_the_network():
+    """An engine that is reached by TCP is asked by a process of its own; one that is killed is
+    replaced, and the targets stay meanwhile. An engine at a socket is asked by the agent itself."""
+    with Server(engine) as server:
+        write(
+            "agent.alloy",
+            f'discovery.docker "net" {{\n  host = "tcp://127.0.0.1:{server.port}"\n}}\n'
+            'discovery.docker "socket" {\n  host = "unix:///nothing.sock"\n}\n',
+        )
+        with Agent("agent.alloy") as a:
+            label = 'component_id="discovery.docker.net"'
+            a.until_metric("andiron_docker_targets", labels=label)
+            found = senders_of(a.pid)
+            assert list(found) == ["discovery.docker"], found
+            a.until_health("discovery.docker.socket", "unhealthy", "connect to /nothing.sock")
+            os.kill(found["discovery.docker"], signal.SIGKILL)
+            a.until_says("the process that speaks to servers has ended (signal 9 ended it)")
+            assert a.metric("andiron_docker_targets", label) == 1
+            lists = a.metric("andiron_docker_lists_total", label)
+            a.until_metric("andiron_docker_lists_total", lists + 1, label)
+            a.until_health("discovery.docker.net", "healthy")
+            second = senders_of(a.pid)["discovery.docker"]
+            assert second != found["discovery.docker"]
+            a.signal(signal.SIGTERM)
+            a.end().expect(0)
+        assert not os.path.exists(f"/proc/{second}")
 
 
 @case

@@ -4,6 +4,7 @@
 
 #include "testing/test.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 
@@ -31,6 +32,12 @@ struct test_host test_host;
 static int64_t now_ns(void)
 {
 	return clock_mono() + test_host.ahead_ns;
+}
+
+/* Without a worker program. */
+static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
+{
+	return -ENOENT;
 }
 
 static int32_t log_enabled(uint64_t instance, uint32_t level)
@@ -113,6 +120,7 @@ static void health(uint64_t instance, uint32_t state, const struct andiron_str *
 
 const struct andiron_host test_host_calls = {
 	.size = sizeof(test_host_calls),
+	.extension = extension,
 	.log_enabled = log_enabled,
 	.watch_add = watch_add,
 	.watch_modify = watch_modify,
