@@ -209,10 +209,10 @@ TEST(a_message_shows_the_place)
 		    "quotes (byte 1)\n"
 		    "    2 |   value = json_path(`{`, `a`)\n"
 		    "      |                     ^~~\n");
-	expect_no_value("json_path(1, `a`)",
-		    "f:2:21: error: json_path takes a string here, not a number\n"
-		    "    2 |   value = json_path(1, `a`)\n"
-		    "      |                     ^\n");
+	expect_no_value("json_path(true, `a`)",
+		    "f:2:21: error: json_path takes a string here, not true\n"
+		    "    2 |   value = json_path(true, `a`)\n"
+		    "      |                     ^~~~\n");
 	expect_no_value("json_path(`{}`)", "f:2:11: error: json_path takes 2 values, not 1\n"
 					   "    2 |   value = json_path(`{}`)\n"
 					   "      |           ^~~~~~~~~~~~~~~\n"

@@ -31,6 +31,16 @@ TEST(formats)
 	expect_value("string.format(\"%03d %x %b %.2f %q\", 7, 255, 5, 1.005, \"a\\\"b\")",
 		     "\"007 ff 101 1.00 \"a\\\"b\"\"");
 	expect_value("string.format(\"%v\", 18446744073709551615)", "\"18446744073709551615\"");
+	expect_value("string.format(\"%[2]s-%[1]s-%s|%4.1[3]f\", \"a\", \"b\", 1.25)",
+		     "\"b-a-b| 1.2\"");
+	expect_no_value("string.format(\"%[2]s\", \"a\")",
+		    "f:2:11: error: the format asks for more values than 1\n"
+		    "    2 |   value = string.format(\"%[2]s\", \"a\")\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("string.format(\"%[0]s\", \"a\")",
+		    "f:2:11: error: the format ends within a verb\n"
+		    "    2 |   value = string.format(\"%[0]s\", \"a\")\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~~~~~~~\n");
 	expect_no_value("string.format(\"%d\", \"x\")",
 		    "f:2:31: error: string.format takes a number here, not a string\n"
 		    "    2 |   value = string.format(\"%d\", \"x\")\n"
@@ -131,26 +141,37 @@ TEST(paths)
 	expect_value("file.path_join(module_path, \"x\")", "\"x\"");
 }
 
+/* As arguments of components: a number becomes a text, null the empty one. */
+TEST(numbers_and_null_are_texts)
+{
+	expect_value("string.join([\"a\", 1, 2.5, null], 0)", "\"a0102.50\"");
+	expect_value("string.join(null, \",\")", "\"\"");
+	expect_value("string.replace(\"a-b\", \"-\", 1)", "\"a1b\"");
+	expect_value("string.split(\"a1b\", 1)", "[\"a\" \"b\"]");
+	expect_value("string.to_upper(null)", "\"\"");
+	expect_value("file.path_join(\"a\", 1, null)", "\"a/1\"");
+	expect_value("encoding.url_encode(8080)", "\"8080\"");
+}
+
 TEST(wrong_arguments)
 {
 	expect_no_value("string.join(\"a\", \"b\")",
 		    "f:2:23: error: string.join takes a list of strings here, not a string\n"
 		    "    2 |   value = string.join(\"a\", \"b\")\n"
 		    "      |                       ^~~\n");
-	expect_no_value("string.join([1], \"b\")",
-		    "f:2:23: error: string.join takes a list of strings alone here, not a "
-		    "number\n"
-		    "    2 |   value = string.join([1], \"b\")\n"
-		    "      |                       ^~~\n");
+	expect_no_value("string.join([true], \"b\")",
+		    "f:2:23: error: string.join takes a list of strings alone here, not true\n"
+		    "    2 |   value = string.join([true], \"b\")\n"
+		    "      |                       ^~~~~~\n");
 	expect_no_value("string.to_lower(\"a\", \"b\")",
 		    "f:2:11: error: string.to_lower takes 1 value, not 2\n"
 		    "    2 |   value = string.to_lower(\"a\", \"b\")\n"
 		    "      |           ^~~~~~~~~~~~~~~~~~~~~~~~~\n"
 		    "  write string.to_lower(TEXT)\n");
-	expect_no_value("string.trim(1, \"b\")",
-		    "f:2:23: error: string.trim takes a string here, not a number\n"
-		    "    2 |   value = string.trim(1, \"b\")\n"
-		    "      |                       ^\n");
+	expect_no_value("string.trim([], \"b\")",
+		    "f:2:23: error: string.trim takes a string here, not a list\n"
+		    "    2 |   value = string.trim([], \"b\")\n"
+		    "      |                       ^~\n");
 	expect_no_value("to_lower(\"A\")",
 		    "f:2:11: warning: to_lower is deprecated; write string.to_lower\n"
 		    "    2 |   value = to_lower(\"A\")\n"

@@ -129,16 +129,18 @@ LIBRARY_FUNCTION(path_join)
 {
 	struct buf joined = library_text(), out = library_text();
 	struct str rest;
+	uint32_t flags = 0;
 	bool absolute;
 
 	for (uint32_t i = 0; i < e->n_items; i++) {
-		if (args[i].kind != ANDIRON_VALUE_STRING) {
+		if (!library_string(l, e, i, "a string", &args[i], &rest)) {
 			buf_free(&joined);
-			return library_refuse(l, e, i, "a string", &args[i]);
+			return false;
 		}
-		if (args[i].string.len && joined.n)
+		if (rest.n && joined.n)
 			buf_putc(&joined, '/');
-		buf_append(&joined, args[i].string.ptr, args[i].string.len);
+		buf_str_append(&joined, rest);
+		flags |= args[i].flags;
 	}
 	rest = buf_str(&joined);
 	absolute = str_starts(rest, STR("/"));
@@ -148,7 +150,7 @@ LIBRARY_FUNCTION(path_join)
 		buf_putc(&out, absolute ? '/' : '.');
 	out.failed |= joined.failed;
 	buf_free(&joined);
-	return library_give(l, e, &out, 0, ret);
+	return library_give(l, e, &out, flags, ret);
 }
 
 LIBRARY_FUNCTION(nonsensitive)

@@ -2,10 +2,11 @@
 /* string.format: the verbs of Go, by printf where they agree. */
 #include "host/lang/values/library-text.h"
 
-/* A verb: %, flags, width, precision, letter. */
+/* A verb: %, flags, width, precision, [argument], letter. */
 struct verb {
 	char spec[40]; /* for printf, without length and letter */
 	size_t width, precision;
+	size_t argument; /* counted from 1; 0: the next */
 	bool left, has_precision;
 	char letter;
 };
@@ -17,6 +18,16 @@ static size_t read_number(struct str s, size_t *at)
 	for (; *at < s.n && s.p[*at] >= '0' && s.p[*at] <= '9' && n < 1000; (*at)++)
 		n = n * 10 + (size_t)(s.p[*at] - '0');
 	return n;
+}
+
+/* [2]: which value is meant, not the next; false where that is no number from 1 on. */
+static bool read_argument(struct str s, size_t *at, size_t *ret)
+{
+	if (*at >= s.n || s.p[*at] != '[')
+		return true;
+	(*at)++;
+	*ret = read_number(s, at);
+	return *ret && *at < s.n && s.p[(*at)++] == ']';
 }
 
 /* s begins behind the %. Bytes read; 0: it is none. */
@@ -43,7 +54,8 @@ static size_t read_verb(struct str s, struct verb *ret)
 		n += snprintf(ret->spec + n, sizeof(ret->spec) - (size_t)n, "%zu", ret->width);
 	if (ret->has_precision)
 		snprintf(ret->spec + n, sizeof(ret->spec) - (size_t)n, ".%zu", ret->precision);
-	if (at >= s.n || !s.p[at] || ret->width >= 1000 || ret->precision >= 1000)
+	if (!read_argument(s, &at, &ret->argument) || at >= s.n || !s.p[at] ||
+	    ret->width >= 1000 || ret->precision >= 1000)
 		return 0;
 	ret->letter = s.p[at];
 	return at + 1;
@@ -177,6 +189,7 @@ LIBRARY_FUNCTION(format)
 	size_t used = 1;
 	struct str rest = STR_NULL;
 	uint32_t flags = 0;
+	bool chosen = false;
 
 	if (!library_strings(l, e, args, 1, &rest))
 		return false;
@@ -199,13 +212,17 @@ LIBRARY_FUNCTION(format)
 		n = read_verb(rest, &verb);
 		if (!n)
 			lang_error(l, e->place, NULL, "the format ends within a verb");
+		if (verb.argument) {
+			used = verb.argument;
+			chosen = true;
+		}
 		if (!n || !put_verb(l, e, &out, &verb, args, used++)) {
 			buf_free(&out);
 			return false;
 		}
 		rest = str_skip(rest, n);
 	}
-	if (used < e->n_items) {
+	if (used < e->n_items && !chosen) {
 		lang_error(l, e->place, NULL, "the format takes %zu values, not %u", used - 1,
 			   e->n_items - 1);
 		buf_free(&out);

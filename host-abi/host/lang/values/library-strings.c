@@ -5,22 +5,23 @@
 LIBRARY_FUNCTION(join)
 {
 	struct buf out = library_text();
-	uint32_t flags = 0;
+	struct str separator, text;
+	uint32_t flags = args[1].flags;
 
-	if (args[0].kind != ANDIRON_VALUE_LIST)
+	if (args[0].kind != ANDIRON_VALUE_LIST && args[0].kind != ANDIRON_VALUE_NULL)
 		return library_refuse(l, e, 0, "a list of strings", &args[0]);
-	if (args[1].kind != ANDIRON_VALUE_STRING)
-		return library_refuse(l, e, 1, "a string", &args[1]);
-	for (uint64_t i = 0; i < args[0].n_items; i++) {
+	if (!library_string(l, e, 1, "a string", &args[1], &separator))
+		return false;
+	for (uint64_t i = 0; args[0].kind == ANDIRON_VALUE_LIST && i < args[0].n_items; i++) {
 		const struct andiron_value *item = &args[0].items[i];
 
-		if (item->kind != ANDIRON_VALUE_STRING) {
+		if (!library_string(l, e, 0, "a list of strings alone", item, &text)) {
 			buf_free(&out);
-			return library_refuse(l, e, 0, "a list of strings alone", item);
+			return false;
 		}
 		if (i)
-			buf_append(&out, args[1].string.ptr, args[1].string.len);
-		buf_append(&out, item->string.ptr, item->string.len);
+			buf_str_append(&out, separator);
+		buf_str_append(&out, text);
 		flags |= item->flags;
 	}
 	return library_give(l, e, &out, flags, ret);

@@ -21,11 +21,15 @@ const struct expr *library_argument(const struct expr *e, size_t i);
 /* Reports that argument i is no "list of strings"; false. */
 bool library_refuse(struct lang *l, const struct expr *e, size_t i, const char *wanted,
 		    const struct andiron_value *value);
-/* The first n arguments, which are strings. */
+/* `v`, of argument i, as a text: a number is written out, and null is "", as in Alloy. False after
+ * an error, which says that a "string" was wanted. */
+bool library_string(struct lang *l, const struct expr *e, size_t i, const char *wanted,
+		    const struct andiron_value *v, struct str *ret);
+/* The first n arguments as texts. */
 bool library_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
 		     size_t n, struct str *ret);
 
-/* The first n arguments, which are strings and no secrets: what is read out of a secret would be
+/* The first n arguments, which are no secrets, as texts: what is read out of a secret would be
  * none. */
 bool library_open_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
 			  size_t n, struct str *ret);

@@ -53,14 +53,24 @@ bool library_refuse(struct lang *l, const struct expr *e, size_t i, const char *
 	return false;
 }
 
+bool library_string(struct lang *l, const struct expr *e, size_t i, const char *wanted,
+		    const struct andiron_value *v, struct str *ret)
+{
+	if (v->kind == ANDIRON_VALUE_NULL) {
+		*ret = STR("");
+		return true;
+	}
+	if (v->kind != ANDIRON_VALUE_BOOL && library_scalar(l, v, ret))
+		return true;
+	return !l->no_memory && library_refuse(l, e, i, wanted, v);
+}
+
 bool library_strings(struct lang *l, const struct expr *e, const struct andiron_value *args,
 		     size_t n, struct str *ret)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (args[i].kind != ANDIRON_VALUE_STRING)
-			return library_refuse(l, e, i, "a string", &args[i]);
-		ret[i] = (struct str){args[i].string.ptr, args[i].string.len};
-	}
+	for (size_t i = 0; i < n; i++)
+		if (!library_string(l, e, i, "a string", &args[i], &ret[i]))
+			return false;
 	return true;
 }
 
