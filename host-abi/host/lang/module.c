@@ -434,6 +434,7 @@ static const struct stmt *template_of(struct draft *d, const struct stmt *s, str
 					    "enable_metrics", NULL};
 	const struct stmt *template = NULL;
 	struct stmt **tail = &ret->body;
+	bool good;
 
 	*ret = *s;
 	for (const struct stmt *x = s->body; x; x = x->next) {
@@ -452,11 +453,14 @@ static const struct stmt *template_of(struct draft *d, const struct stmt *s, str
 	*tail = NULL;
 	if (!template)
 		lang_error(&d->l, s->place, NULL, "foreach needs the block template");
+	good = template && !template->broken;
 	for (const struct stmt *x = template ? template->body : NULL; x; x = x->next)
-		if (is_declaration(x) || (x->block && is_one_of(x->name, parts, 2)))
+		if (is_declaration(x) || (x->block && is_one_of(x->name, parts, 2))) {
 			lang_error(&d->l, x->place, NULL,
 				   "the block %.*s cannot stand in a template", STR_FMT(x->name));
-	return module_only(d, ret, known) && template && !template->broken ? template : NULL;
+			good = false;
+		}
+	return module_only(d, ret, known) && good ? template : NULL;
 }
 
 static const struct stmt *needed(struct draft *d, const struct stmt *s, const char *name)

@@ -95,15 +95,24 @@ static bool is_other_signal(struct draft *d, const struct stmt *s)
 	return false;
 }
 
+/* Blocks that are no components, and may be meant by one that is none. */
+static const char blocks[][14] = {
+	"logging", "tracing",  "remotecfg", "livedebugging", "declare",
+	"foreach", "argument", "export",    "import.file",   "import.string",
+};
+#define N_BLOCKS (sizeof(blocks) / sizeof(blocks[0]))
+
 static void unknown_component(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	const struct registered_component *all;
 	size_t n = registry_components(d->l.registry, &all);
-	const char **names = lang_array(&d->l, const char *, n + MAX_NAMES);
+	const char **names = lang_array(&d->l, const char *, n + N_BLOCKS + MAX_NAMES);
 	const char *near, *hint;
 
 	for (size_t i = 0; names && i < n; i++)
 		names[i] = all[i].component->name;
+	for (size_t i = 0; names && i < N_BLOCKS; i++)
+		names[n++] = blocks[i];
 	if (names)
 		n += module_names(d, scope, names + n, MAX_NAMES);
 	near = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;

@@ -90,7 +90,9 @@ void diag_add(struct diags *d, int severity, struct place place, const char *hin
 
 const char *diag_suggest(struct diags *d, struct str word, const char *const *words, size_t n)
 {
-	unsigned int limit = word.n < 4 ? 1 : word.n < 8 ? 2 : 3, best = limit + 1;
+	size_t dot = str_rfind(word, '.');
+	size_t own = word.n - (dot < word.n ? dot : 0); /* discovery.ec2 is no discovery.dns */
+	unsigned int limit = own < 4 ? 1 : own < 8 ? 2 : 3, best = limit + 1;
 	const char *nearest = NULL;
 
 	/* Nobody will read it. */

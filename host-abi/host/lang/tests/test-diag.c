@@ -162,11 +162,16 @@ TEST(cuts_off_endless_texts)
 TEST(suggests_only_what_is_near)
 {
 	static const char *const words[] = {"sample_rate", "targets", "demangle"};
+	static const char *const dotted[] = {"discovery.dns", "sys.env"};
 	struct diags d = {0};
 
 	expect_str(str_of(diag_suggest(&d, STR("sampel_rate"), words, 3)),
 		   "did you mean \"sample_rate\"?");
 	expect(!diag_suggest(&d, STR("interval"), words, 3));
+	/* Of two long names it is the last part that counts. */
+	expect(!diag_suggest(&d, STR("discovery.ec2"), dotted, 2));
+	expect_str(str_of(diag_suggest(&d, STR("discovery.dn"), dotted, 1)),
+		   "did you mean \"discovery.dns\"?");
 	expect(!diag_suggest(&d, STR("x"), words, 0));
 	diags_free(&d);
 }

@@ -243,3 +243,19 @@ TEST(import_of_files)
 	}
 	rmdir(folder);
 }
+
+/* A block that is no component is known as one: misspelt, it is likened to it; where it cannot
+ * stand, that is all that is said. */
+TEST(blocks_are_no_components)
+{
+	char *plan = plan_text(STR("loging {}\n"));
+
+	expect(strstr(plan, "there is no component \"loging\"") &&
+	       strstr(plan, "did you mean \"logging\"?"));
+	free(plan);
+	expect_plan("foreach \"f\" {\n  collection = [1]\n  var = \"x\"\n  template {\n"
+		    "    declare \"d\" {}\n    d \"a\" {}\n  }\n}\n",
+		    "f:5:5: error: the block declare cannot stand in a template\n"
+		    "    5 |     declare \"d\" {}\n"
+		    "      |     ^~~~~~~\n");
+}
