@@ -31,6 +31,9 @@ static void help(FILE *out)
 
 static const struct command *find(const char *name)
 {
+	/* Alloy has two names for it. */
+	if (strcmp(name, "format") == 0)
+		return &verb_fmt;
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (strcmp(name, commands[i]->verb) == 0)
 			return commands[i];

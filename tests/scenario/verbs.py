@@ -82,6 +82,7 @@ def formats():
     os.chmod("f.alloy", 0o640)
     os.symlink("f.alloy", "link.alloy")
     assert andiron("fmt", "f.alloy").expect(0).out == neat
+    assert andiron("format", "f.alloy").expect(0).out == neat  # Alloy's other name for it
     for standard_input in ([], ["-"]):
         with open("f.alloy") as file:
             assert andiron("fmt", *standard_input, stdin=file).expect(0).out == neat
