@@ -171,10 +171,11 @@ void host_free(struct host *host)
 	status_free(host->status);
 	free_calls(host);
 	last_tasks(host);
-	/* A thread that does not come back still uses this memory. */
-	if (!workers_fini(&host->workers, clock_mono() + (host->stuck ? 0 : NS_PER_SEC)) ||
-	    host->stuck)
+	if (host->stuck) {
+		workers_stop(&host->workers);
 		return;
+	}
+	workers_fini(&host->workers);
 	vec_each (&host->inline_targets, l)
 		inline_targets_free(*l);
 	vec_free(&host->inline_targets);

@@ -3,7 +3,6 @@
 #include "host/flow/worker.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 
 #include <signal.h>
 
@@ -11,16 +10,10 @@
 
 void workers_init(struct workers *w, size_t max)
 {
-	pthread_condattr_t attr;
-
 	*w = (struct workers){.max = max < WORKERS_MAX ? max : WORKERS_MAX};
 	w->tail = &w->tasks;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->more, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->ended, &attr);
-	pthread_condattr_destroy(&attr);
 }
 
 static struct worker_task *next_task(struct workers *w)
@@ -54,8 +47,6 @@ static void *work(void *arg)
 		task->run(task);
 		pthread_mutex_lock(&w->lock);
 	}
-	w->n_ended++;
-	pthread_cond_signal(&w->ended);
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
 }
@@ -96,7 +87,7 @@ int workers_start(struct workers *w, struct error *err)
 void workers_submit(struct workers *w, struct worker_task *task)
 {
 	pthread_mutex_lock(&w->lock);
-	check(!w->stopping && w->n_threads > 0);
+	check(w->n_threads > 0);
 	task->next = NULL;
 	*w->tail = task;
 	w->tail = &task->next;
@@ -108,26 +99,20 @@ void workers_submit(struct workers *w, struct worker_task *task)
 	pthread_mutex_unlock(&w->lock);
 }
 
-bool workers_fini(struct workers *w, int64_t deadline_ns)
+void workers_stop(struct workers *w)
 {
-	struct timespec until = {deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC};
-	bool all;
-
 	pthread_mutex_lock(&w->lock);
 	w->stopping = true;
 	pthread_cond_broadcast(&w->more);
-	while (w->n_ended < w->n_threads &&
-	       pthread_cond_timedwait(&w->ended, &w->lock, &until) == 0)
-		continue;
-	all = w->n_ended == w->n_threads;
 	pthread_mutex_unlock(&w->lock);
-	if (!all)
-		return false;
+}
+
+void workers_fini(struct workers *w)
+{
+	workers_stop(w);
 	for (size_t i = 0; i < w->n_threads; i++)
 		pthread_join(w->threads[i], NULL);
 	check(!w->tasks);
 	pthread_cond_destroy(&w->more);
-	pthread_cond_destroy(&w->ended);
 	pthread_mutex_destroy(&w->lock);
-	return true;
 }

@@ -20,9 +20,9 @@ struct worker_task {
 
 struct workers {
 	pthread_mutex_t lock;
-	pthread_cond_t more, ended;
+	pthread_cond_t more;
 	struct worker_task *tasks, **tail;
-	size_t n_tasks, n_idle, n_threads, n_ended, max;
+	size_t n_tasks, n_idle, n_threads, max;
 	bool stopping;
 	pthread_t threads[WORKERS_MAX];
 };
@@ -36,6 +36,10 @@ int workers_start(struct workers *w, struct error *err);
 /* Runs the task once, on a worker. [any], O(1), cannot fail. */
 void workers_submit(struct workers *w, struct worker_task *task);
 
-/* Ends the threads and waits for them; false if one has not come back by deadline_ns
- * (CLOCK_MONOTONIC): then `w` must stay where it is for ever. */
-bool workers_fini(struct workers *w, int64_t deadline_ns);
+/* Has each thread end once it has no task. One in a task that does not return may come back later
+ * and still submit: then `w` must stay where it is for ever. */
+void workers_stop(struct workers *w);
+
+/* The same, and waits for all of them, however long they get no CPU: no task may be one that does
+ * not return. */
+void workers_fini(struct workers *w);

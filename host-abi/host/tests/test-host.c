@@ -3,6 +3,8 @@
 #include "host/tests/test-support.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 static void take_three(struct probe *p)
@@ -250,17 +252,31 @@ TEST(a_second_stop_skips_the_drain)
 	host_free(host);
 }
 
-/* A call that never returns does not keep the process from ending. */
+/* A call that never returns does not keep the process from ending. If it returns after all, what
+ * it still asks of the host does no harm. */
+static void count_work(void *arg)
+{
+	sem_post(arg);
+}
+
+static void ask_for_work(struct probe *p)
+{
+	p->host->work(p->instance, count_work, NULL, p->user);
+}
+
 _Noreturn TEST(who_hangs_is_left_behind)
 {
 	static struct blocked blocked; /* outlives the test: its thread stays */
-	static struct probe slow = {.block_start = &blocked.go};
+	static sem_t worked;
+	static struct probe slow = {
+		.block_start = &blocked.go, .on_start = ask_for_work, .user = &worked};
 	struct plan *plan = test_plan();
 
 #ifdef __SANITIZE_THREAD__
 	test_skip("a thread is left behind on purpose, which TSan reports; run without it");
 #endif
 	sem_init(&blocked.go, 0, 0);
+	sem_init(&worked, 0, 0);
 	test_node(plan, "slow", &test_writer, &slow);
 	blocked.host = test_host((struct host_options){.drain_ns = NS_PER_MSEC});
 	expect_eq(host_load(blocked.host, plan, NULL), 0);
@@ -270,7 +286,55 @@ _Noreturn TEST(who_hangs_is_left_behind)
 	test_run(blocked.host, 0);
 	expect_eq(slow.n_stop, 0);
 	host_free(blocked.host);
+	sem_post(&blocked.go);
+	sem_wait(&worked);
 	_exit(0); /* its descriptors and memory stay, on purpose */
+}
+
+/* A thread that is done with components and gets no CPU is waited for: the host leaves nothing. */
+struct slow_task {
+	struct worker_task task;
+	struct workers *workers;
+	struct host *host;
+	bool ended;
+};
+
+static void end_late(struct worker_task *task)
+{
+	struct slow_task *t = container_of(task, struct slow_task, task);
+	bool stopping = false;
+
+	while (!stopping) {
+		pthread_mutex_lock(&t->workers->lock);
+		stopping = t->workers->stopping;
+		pthread_mutex_unlock(&t->workers->lock);
+		sched_yield();
+	}
+	poll(NULL, 0, 1200);
+	t->ended = true;
+}
+
+static void submit_and_stop(void *context, const char *failed)
+{
+	struct slow_task *t = context;
+
+	t->workers = &t->host->workers;
+	workers_submit(t->workers, &t->task);
+	host_stop(t->host);
+}
+
+TEST(a_worker_without_cpu_is_waited_for)
+{
+	static struct slow_task slow = {.task.run = end_late}; /* outlives a test that fails */
+	struct probe w = {0};
+	struct plan *plan = test_plan();
+
+	test_node(plan, "w", &test_writer, &w);
+	slow.host = test_host((struct host_options){.live = submit_and_stop, .context = &slow});
+	expect_eq(host_load(slow.host, plan, NULL), 0);
+	test_run(slow.host, 0);
+	host_free(slow.host);
+	expect(slow.ended);
 }
 
 /* A batch that lies about its samples, or that is none, is refused and counted. */
