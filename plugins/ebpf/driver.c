@@ -47,7 +47,7 @@ struct driver {
 	int cpu_events;                            /* or a negative errno */
 	int64_t interval_ns;                       /* of the timer */
 	struct engine_stats stats;
-	struct error error; /* of the job */
+	struct error error; /* of the start, or the job */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	bool running, stopped; /* under lock */
@@ -386,20 +386,22 @@ void driver_free(void *self)
 
 int32_t driver_start(void *self, struct andiron_error *err)
 {
-	struct error error = ERROR_NULL;
 	struct driver *d = self;
 	int nice = haste_begin();
-	int r = engine_start(d->engine, &error);
+	int r;
 
+	/* libbpf takes 7 KiB of stack: none of it is spent on a text. */
+	d->error = ERROR_NULL;
+	r = engine_start(d->engine, &d->error);
 	haste_end(nice);
 	if (r != 0)
-		return abi_error(d->c.host, err, &error, r);
+		return abi_error(d->c.host, err, &d->error, r);
 	engine_count(d->engine);
 	engine_get_stats(d->engine, &d->stats);
 	r = rearm(d);
 	if (r != 0) {
-		error_errno(&error, r, "the host sets no timer, so no interval would end");
-		return abi_error(d->c.host, err, &error, r);
+		error_errno(&d->error, r, "the host sets no timer, so no interval would end");
+		return abi_error(d->c.host, err, &d->error, r);
 	}
 	say_health(d);
 	return 0;

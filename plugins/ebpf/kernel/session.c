@@ -200,17 +200,24 @@ static int map_memory(struct session *s)
 	return r;
 }
 
+/* Its options are not on the stack while libbpf loads, which takes 7 KiB of it. */
+__attribute__((noinline)) static struct sampler_bpf *open_programs(struct types_excerpt *types)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types_excerpt_open(types));
+
+	return sampler_bpf__open_opts(&options);
+}
+
 static int load(struct session *s, const struct session_options *o, struct error *err)
 {
 	_cleanup_(types_excerpt_close) struct types_excerpt types = {.fd = -1};
-	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = types_excerpt_open(&types));
 	int n_possible = libbpf_num_possible_cpus();
 	int r;
 
 	if (n_possible <= 0)
 		return error_set(err, -ENODEV, "the kernel does not say how many CPUs it has");
 	libbpf_log_quiet();
-	s->skel = sampler_bpf__open_opts(&options);
+	s->skel = open_programs(&types);
 	if (!s->skel)
 		return kernel_support_explain(err, -errno);
 	size_maps(s, o, (uint32_t)n_possible);
