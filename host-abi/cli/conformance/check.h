@@ -9,6 +9,8 @@
 
 #include <andiron/plugin.h>
 
+#include <stdatomic.h>
+
 enum outcome {
 	OUTCOME_NONE, /* the process has ended before it said */
 	OUTCOME_PASSED,
@@ -31,6 +33,7 @@ struct outcome_note {
 	uint32_t outcome;
 	uint32_t n_components; /* of the plugin, once it is loaded */
 	char component[80];    /* "": it is about the file */
+	atomic_uint n_steps;   /* that it has begun: one may take so long, not all */
 	char doing[120];       /* what ran last: "create, allocation 12 fails" */
 	char text[800];        /* what went wrong, what it needs, or a figure */
 };

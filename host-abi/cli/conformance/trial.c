@@ -5,6 +5,7 @@
 #include "cli/conformance/check.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "host/registry.h"
 
@@ -21,7 +22,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define CHECK_MS 60000 /* the slowest takes some seconds */
+#define CHECK_MS   60000 /* for one step: the slowest takes some seconds */
+#define CHECKS_MS  (10 * CHECK_MS) /* for all: a sampler is loaded some hundred times */
+#define CHECK_LOOK 500
 
 __attribute__((format(printf, 3, 0))) static void decide(struct trial *t, enum outcome outcome,
 							 const char *format, va_list args)
@@ -73,6 +76,7 @@ void trial_doing(struct trial *t, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(t->note->doing, sizeof(t->note->doing), format, args);
 	va_end(args);
+	t->note->n_steps++;
 }
 
 struct outcome_note *trial_note_new(void)
@@ -87,7 +91,7 @@ struct outcome_note *trial_note_new(void)
 static void isolate(void)
 {
 	static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
-	const struct rlimit none = {0, 0}, seconds = {CHECK_MS / 1000, CHECK_MS / 1000};
+	const struct rlimit none = {0, 0}, seconds = {CHECKS_MS / 1000, CHECKS_MS / 1000};
 	int null = open("/dev/null", O_RDWR);
 
 	setpgid(0, 0);
@@ -134,12 +138,30 @@ static _Noreturn void run_in_child(struct trial t)
 	_exit(0);
 }
 
+/* As poll: 0 where it takes too long over one step, or over all. */
+static int poll_steps(int pidfd, const struct outcome_note *note)
+{
+	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+	int64_t begun = clock_mono(), stepped = begun, now = begun;
+	uint32_t seen = note->n_steps;
+	int n = 0;
+
+	while (n == 0 && now - stepped < CHECK_MS * NS_PER_MSEC &&
+	       now - begun < CHECKS_MS * NS_PER_MSEC) {
+		n = poll(&poll_fd, 1, CHECK_LOOK);
+		now = clock_mono();
+		if (note->n_steps != seen)
+			stepped = now;
+		seen = note->n_steps;
+	}
+	return n;
+}
+
 /* 0, -ETIMEDOUT (the child was killed), or the errno of what failed. */
-static int await(pid_t child, int *ret_status)
+static int await(pid_t child, const struct outcome_note *note, int *ret_status)
 {
 	_cleanup_(closep) int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
-	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-	int n = pidfd < 0 ? -1 : poll(&poll_fd, 1, CHECK_MS);
+	int n = pidfd < 0 ? -1 : poll_steps(pidfd, note);
 	int r = n > 0 ? 0 : n == 0 ? -ETIMEDOUT : -errno;
 
 	if (r < 0)
@@ -192,7 +214,7 @@ int trial_run(const struct trial *t)
 		run_in_child(*t);
 	if (child < 0)
 		return -errno;
-	r = await(child, &status);
+	r = await(child, note, &status);
 	if (r < 0 && r != -ETIMEDOUT)
 		return r;
 	make_printable(note->component, sizeof(note->component));
