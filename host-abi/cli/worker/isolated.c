@@ -95,10 +95,13 @@ static void out_batch(void *self, const struct andiron_batch *batch)
 {
 	const uint64_t *instance = self;
 	_cleanup_(closep) int fd = -1;
+	int r = memory_of_batch(batch, &fd);
 
-	if (memory_of_batch(batch, &fd) < 0) {
+	if (r < 0) {
+		const char *why = r == -E2BIG ? "too_large" : "no_memory";
+
 		host_services.ledger_add(*instance, ANDIRON_LEDGER_DROPPED,
-					 &(struct andiron_str){"no_memory", 9}, batch->samples);
+					 &(struct andiron_str){why, 9}, batch->samples);
 		return;
 	}
 	say_with(ISOLATE_SEND, batch->samples, STR_NULL, fd);

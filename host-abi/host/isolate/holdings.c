@@ -107,7 +107,8 @@ static struct holding *next(struct isolated *p)
 
 void holdings_unhanded(struct isolated *p, int code, uint64_t samples, bool *said)
 {
-	isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("no_memory"), samples);
+	isolated_count(p, ANDIRON_LEDGER_DROPPED,
+		       code == -E2BIG ? STR("too_large") : STR("no_memory"), samples);
 	if (!*said)
 		log_printf(&p->instance->host->log, ANDIRON_LOG_WARN, p->instance->name,
 			   "%" PRIu64 " samples are lost, since they could not be passed between "

@@ -79,17 +79,25 @@ static void go_on(struct isolated *p)
 		isolated_arm(p);
 }
 
+/* Whether it has taken the batch, or dropped and counted it. */
+static bool take(struct isolated *p, const struct andiron_batch *batch)
+{
+	if (!p->stopping && !p->told)
+		return holdings_add(p, batch) == 0;
+	isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("stopped"), batch->samples);
+	return false;
+}
+
+/* Who has offered the batch hears when the queue goes on, and whether it was dropped. */
 static void batch(void *self, const struct andiron_batch *batch)
 {
 	struct isolated *p = self;
 
-	if (p->stopping || p->told) {
-		isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("stopped"), batch->samples);
+	queue_hold(p->instance);
+	if (!take(p, batch)) {
+		queue_resume(p->instance, true);
 		return;
 	}
-	if (holdings_add(p, batch) < 0)
-		return;
-	queue_hold(p->instance);
 	p->holds_queue = true;
 	holdings_show(p);
 	go_on(p);
@@ -105,17 +113,23 @@ static int32_t drain(void *self, int64_t deadline_ns)
 }
 
 /* What is in its store stays there, what is uncertain stays that, and what else it still has is
- * lost, as what any component has at its deadline. */
+ * lost: as what any component has at its deadline, unless it has ended before and by itself. Then
+ * what it has said of its store is final. */
 static void leave(struct isolated *p)
 {
 	struct ledger *l = &p->instance->host->ledger;
 	struct ledger_node *node = &p->instance->ledger_node;
-	uint64_t stored = isolated_stored(p), uncertain = p->counts.uncertain;
+	uint64_t stored = isolated_stored(p), uncertain = p->counts.uncertain, kept;
 
+	kept = p->ended ? p->counts.spooled + uncertain : stored;
+	if (kept < stored) {
+		isolated_count(p, ANDIRON_LEDGER_DROPPED, STR("isolate_died"), stored - kept);
+		stored = kept;
+	}
 	uncertain = uncertain < stored ? uncertain : stored;
 	ledger_level(l, node, ANDIRON_LEDGER_SPOOLED, stored - uncertain);
 	ledger_level(l, node, ANDIRON_LEDGER_UNCERTAIN, uncertain);
-	holdings_clear(p, STR("deadline"));
+	holdings_clear(p, p->ended ? STR("isolate_died") : STR("deadline"));
 	p->given = p->passed = 0;
 	p->counts = (struct isolate_counts){0};
 	holdings_show(p);
@@ -125,14 +139,12 @@ static void stop(void *self)
 {
 	struct isolated *p = self;
 	struct instance *i = p->instance;
-	bool drained = p->ended;
 	char how[64];
 
 	p->stopping = true;
 	isolated_arm(p);
 	isolated_close(p, how, sizeof(how));
-	if (!drained)
-		leave(p);
+	leave(p);
 	if (p->holds_queue)
 		queue_resume(i, true);
 	p->holds_queue = false;

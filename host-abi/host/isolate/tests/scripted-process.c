@@ -19,16 +19,27 @@ static void say(uint32_t type, uint64_t number, struct str text, int fd)
 /* A batch of 10 samples. */
 static void on_batch(const char *script, uint64_t number, int fd)
 {
+	static uint64_t spooled;
 	struct isolate_counts c = {0};
 
 	if (strcmp(script, "says.uncertain") == 0)
 		c.uncertain = 10;
-	else
-		c.spooled = 10;
+	else if (strcmp(script, "says.nothing") != 0)
+		c.spooled = spooled += 10;
 	say(ISOLATE_COUNTS, 0, isolate_counts_text(&c), -1);
 	if (strcmp(script, "sends.spooled") == 0)
 		say(ISOLATE_SEND, 10, STR_NULL, fd);
 	say(ISOLATE_DONE, number, STR_NULL, -1);
+}
+
+static void on_drain(const char *script)
+{
+	struct isolate_counts nothing = {0};
+
+	if (strcmp(script, "forgets.spooled") == 0)
+		say(ISOLATE_COUNTS, 0, isolate_counts_text(&nothing), -1);
+	if (strncmp(script, "says.un", 7) != 0 && strcmp(script, "says.spooled") != 0)
+		say(ISOLATE_ENDED, 0, STR_NULL, -1); /* the others are never drained */
 }
 
 int main(int argc, char **argv)
@@ -48,8 +59,8 @@ int main(int argc, char **argv)
 			say(ISOLATE_READY, 0, STR_NULL, -1);
 		else if (m.type == ISOLATE_BATCH)
 			on_batch(argv[3], m.number, fd);
-		else if (strcmp(argv[3], "sends.spooled") == 0) /* others are never drained */
-			say(ISOLATE_ENDED, 0, STR_NULL, -1);
+		else
+			on_drain(argv[3]);
 		if (r == 1 && fd >= 0)
 			close(fd);
 	}

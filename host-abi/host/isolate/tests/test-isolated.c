@@ -8,15 +8,46 @@ struct scene {
 	struct host *host;
 	struct probe producer, writer;
 	const char *row;
-	uint64_t n_ticks;
+	bool ends;                         /* it says so when it is drained */
+	const struct andiron_batch *batch; /* to offer while memory is short; NULL: one is sent */
+	atomic_int n_answers;
+	int answer;
+	uint64_t n_lost; /* as the answers say */
 };
+
+static void on_answer(void *arg, int32_t result)
+{
+	struct scene *s = arg;
+
+	s->answer = result;
+	s->n_answers++;
+}
+
+/* What becomes of an offer. */
+static int offer(void *context)
+{
+	struct scene *s = context;
+	int before = s->n_answers;
+	int r = s->producer.host->offer_batch(s->producer.instance, s->batch, on_answer, s);
+
+	if (r < 0)
+		return r;
+	test_until(s->host, &s->n_answers, before + 1);
+	s->n_lost += s->answer < 0 ? 10 : 0;
+	return s->answer;
+}
 
 static void on_live(void *context, const char *failed)
 {
 	struct scene *s = context;
 
 	expect(!failed);
-	test_take(&s->producer, 10, 0);
+	if (s->batch)
+		test_each_failing_allocation(offer, s);
+	else
+		test_take(&s->producer, 10, 0);
+	if (s->ends)
+		host_stop(s->host);
 }
 
 /* Stops the host when the samples are somewhere, and then at once. */
@@ -25,7 +56,7 @@ static void on_tick(void *context)
 	struct scene *s = context;
 	const struct ledger_writer *w = test_writer_row(s->host, s->row);
 
-	if (w->delivered + w->spooled + w->uncertain == 0)
+	if (s->ends || w->delivered + w->spooled + w->uncertain == 0)
 		return;
 	host_stop(s->host);
 	if (!s->writer.name) /* it is never drained */
@@ -33,38 +64,45 @@ static void on_tick(void *context)
 }
 
 /* What becomes of 10 samples under this script. */
-static struct ledger_writer run(const char *script, bool forwards)
+static struct ledger_writer run_scene(struct scene *s, const char *script, bool forwards)
 {
 	static const struct andiron_option option = {.name = "forward_to",
 						     .type = ANDIRON_TYPE_RECEIVERS};
 	static const struct andiron_options options = {
 		.items = &option, .count = 1, .stride = sizeof(option)};
 	static struct andiron_component component;
-	struct scene s = {.row = forwards ? "w" : "i"};
 	struct plan *plan = test_plan();
 	struct probe isolated = {0};
 	struct ledger_writer row;
 	uint32_t p, i;
 
+	s->row = forwards ? "w" : "i";
 	component = (struct andiron_component){
 		.size = sizeof(component),
 		.name = script,
 		.flags = forwards ? 0 : ANDIRON_COMPONENT_WRITER,
 		.options = forwards ? &options : NULL,
 	};
-	p = test_node(plan, "p", &test_producer, &s.producer);
+	p = test_node(plan, "p", &test_producer, &s->producer);
 	i = test_node(plan, "i", &component, &isolated);
 	plan->nodes.p[i].isolate = true;
 	test_batches(plan, p, i);
 	if (forwards)
-		test_batches(plan, i, test_node(plan, "w", &test_writer, &s.writer));
-	s.host = test_host((struct host_options){.worker = WORKER, .live = on_live, .context = &s});
-	expect_eq(host_load(s.host, plan, NULL), 0);
-	expect_eq(host_timer(s.host, NS_PER_MSEC, NS_PER_MSEC, on_tick, &s), 0);
-	test_run(s.host, 0);
-	row = *test_writer_row(s.host, s.row);
-	host_free(s.host);
+		test_batches(plan, i, test_node(plan, "w", &test_writer, &s->writer));
+	s->host = test_host((struct host_options){.worker = WORKER, .live = on_live, .context = s});
+	expect_eq(host_load(s->host, plan, NULL), 0);
+	expect_eq(host_timer(s->host, NS_PER_MSEC, NS_PER_MSEC, on_tick, s), 0);
+	test_run(s->host, 0);
+	row = *test_writer_row(s->host, s->row);
+	host_free(s->host);
 	return row;
+}
+
+static struct ledger_writer run(const char *script, bool forwards)
+{
+	struct scene s = {0};
+
+	return run_scene(&s, script, forwards);
 }
 
 /* What was given up without an answer is uncertain still when its process is stopped, and is in no
@@ -87,4 +125,29 @@ TEST(what_is_passed_on_is_kept_by_nobody)
 
 	expect_eq(row.delivered, 10);
 	expect_eq(row.spooled, 0);
+}
+
+/* A process that ends by itself has said what it keeps: the rest is lost, and not in flight. */
+TEST(what_is_not_accounted_for_at_the_end_is_lost)
+{
+	static const char *const scripts[] = {"says.nothing", "forgets.spooled"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct scene s = {.ends = true};
+		struct ledger_writer row = run_scene(&s, scripts[i], false);
+
+		expect_eq(row.dropped, 10);
+		expect_eq(row.spooled + row.in_flight, 0);
+	}
+}
+
+/* Whoever has offered a batch that is dropped for want of memory hears that. */
+TEST(an_offer_that_is_dropped_is_told)
+{
+	struct scene s = {.ends = true, .batch = test_batch(10, 0)};
+	struct ledger_writer row = run_scene(&s, "keeps.spooled", false);
+
+	batch_release(s.batch);
+	expect(s.n_lost > 0);
+	expect_eq(row.dropped, s.n_lost);
 }
