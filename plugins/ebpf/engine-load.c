@@ -19,14 +19,20 @@
 /* On the largest machines, too. */
 _Static_assert(BUDGET_BYTES - OWN_BYTES - INTAKE_BYTES_MAX - KERNEL_BYTES >= 32 << 20, "no room");
 
-static void unload(struct engine *e)
+/* What load has made, in part or whole; nothing was read of it. */
+static void discard(struct engine *e)
 {
 	engine_drop_unread(e);
-	intake_clear(&e->intake);
 	unwinder_free(e->unwinder);
 	e->intake.unwinder = e->unwinder = NULL;
 	session_close(e->session);
 	e->intake.session = e->session = NULL;
+}
+
+static void unload(struct engine *e)
+{
+	intake_clear(&e->intake);
+	discard(e);
 	for (size_t i = 0; i < SAMPLER_BUFFERS; i++)
 		sample_table_clear(&e->stacks[i]);
 	/* The next store knows of nobody, and the next runtimes of no claim. */
@@ -86,7 +92,7 @@ static int load(struct engine *e, struct error *err)
 	e->unwinder = unwinder_new(session_memory(e->session), &e->objects,
 				   unwind_budget(&e->stats.session, e->intake.bytes_max));
 	if (!e->unwinder || !add_runtimes(e)) {
-		unload(e);
+		discard(e);
 		return -ENOMEM;
 	}
 	e->intake.session = e->session;
@@ -99,7 +105,7 @@ static int load(struct engine *e, struct error *err)
 	if (r == 0)
 		r = session_start(e->session, e->options.rate_hz, err);
 	if (r != 0) {
-		unload(e);
+		discard(e);
 		return r;
 	}
 	session_defer_snapshots(e->session);

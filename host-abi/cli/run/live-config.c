@@ -194,6 +194,8 @@ static int go_on_beside(struct live_config *live, struct config *pending, struct
 		plan_free(next);
 	else
 		r = plan_add_suppliers(plan, next);
+	if (r == 0) /* values may have changed what the former one needs */
+		r = kept_check(live->kept, plan, err);
 	if (r < 0)
 		plan_free(plan);
 	else
@@ -360,7 +362,8 @@ static int refresh(struct live_config *live, struct host *host)
 
 	live->refreshing = true;
 	live->said_again = false;
-	r = copy ? change_graph(live, copy, *live->registry, host, &err) : -ENOMEM;
+	r = copy ? change_graph(live, copy, *live->registry, host, &err)
+		 : error_set(&err, -ENOMEM, "out of memory");
 	if (err.code)
 		is_said(live, str_of(err.text));
 	live->refreshing = false;
