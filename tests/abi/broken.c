@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -73,6 +75,12 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 #ifdef FAULT_LOCALE
 	setlocale(LC_ALL, "C.UTF-8");
 #endif
+#ifdef FAULT_STREAM
+	close(STDIN_FILENO);
+#endif
+#ifdef FAULT_LIMIT
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit){512, 512});
+#endif
 #ifdef FAULT_SILENT
 	free(s->text);
 	free(s);
@@ -117,6 +125,9 @@ static int32_t start(void *self, struct andiron_error *err)
 
 #ifdef FAULT_LINGERS
 	look_up_elsewhere();
+#endif
+#ifdef FAULT_MAPS
+	mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 #endif
 	s->was_started = 1;
 	s->host->timer_set(s->instance, 1000000000, 1000000000, nothing, s, &s->timer);

@@ -37,6 +37,15 @@ void process_state_read(struct process_state *ret)
 		ret->environment = hash_mix(ret->environment, hash_bytes(*e, strlen(*e)));
 	ret->umask = umask(0);
 	umask(ret->umask);
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		struct stat st = {0};
+
+		fstat(fd, &st);
+		ret->streams = hash_mix(hash_mix(ret->streams, st.st_dev), st.st_ino);
+	}
+	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
+		getrlimit((__rlimit_resource_t)i, &ret->limits[i]);
+	ret->nice = getpriority(PRIO_PROCESS, 0);
 }
 
 const char *process_state_difference(const struct process_state *a, const struct process_state *b)
@@ -53,6 +62,12 @@ const char *process_state_difference(const struct process_state *a, const struct
 		return "the locale";
 	if (a->environment != b->environment)
 		return "the environment";
+	if (a->streams != b->streams)
+		return "standard input, output or error";
+	if (memcmp(a->limits, b->limits, sizeof(a->limits)) != 0)
+		return "a limit (setrlimit)";
+	if (a->nice != b->nice)
+		return "the calling thread's priority";
 	return a->umask == b->umask ? NULL : "the umask";
 }
 
@@ -68,6 +83,18 @@ static long count_entries(const char *path)
 	return n;
 }
 
+static long mapped_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	if (f && fscanf(f, "%ld", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
 /* Memory last: a thread that is not counted any more has freed its own. */
 void process_usage_read(struct process_usage *ret)
 {
@@ -75,6 +102,7 @@ void process_usage_read(struct process_usage *ret)
 
 	ret->n_descriptors = count_entries("/proc/self/fd");
 	ret->n_threads = count_entries("/proc/self/task");
+	ret->n_mapped = mapped_bytes();
 	info = mallinfo2();
 	ret->n_bytes = (long)(info.uordblks + info.hblkhd);
 }

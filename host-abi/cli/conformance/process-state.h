@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #define N_SIGNALS 65
@@ -17,6 +18,9 @@ struct process_state {
 	char locale[256];
 	uint64_t environment; /* a hash of its texts */
 	mode_t umask;
+	uint64_t streams; /* a hash of which files the standard ones are */
+	struct rlimit limits[RLIM_NLIMITS];
+	int nice;
 };
 
 void process_state_read(struct process_state *ret);
@@ -24,9 +28,9 @@ void process_state_read(struct process_state *ret);
 /* What differs, in words; NULL: nothing. */
 const char *process_state_difference(const struct process_state *a, const struct process_state *b);
 
-/* Descriptors and threads that there are now, and bytes that are allocated. */
+/* Descriptors and threads that there are now, and bytes that are allocated, and mapped. */
 struct process_usage {
-	long n_descriptors, n_threads, n_bytes;
+	long n_descriptors, n_threads, n_bytes, n_mapped;
 };
 
 void process_usage_read(struct process_usage *ret);

@@ -135,6 +135,7 @@ static bool go_round(struct part *p, int rounds, bool starts, struct rest *rest,
 	ret_left->n_descriptors = now.n_descriptors - before.n_descriptors;
 	ret_left->n_threads = now.n_threads - before.n_threads;
 	ret_left->n_bytes = now.n_bytes - before.n_bytes;
+	ret_left->n_mapped = now.n_mapped - before.n_mapped;
 	return true;
 }
 
@@ -148,11 +149,14 @@ static void judge_rounds(struct part *p, int rounds, bool starts)
 	for (int i = 0; i < STRETCHES; i++) {
 		if (!go_round(p, rounds, starts, &rest, &left))
 			return;
-		if (left.n_descriptors <= 0 && left.n_threads <= 0 && left.n_bytes <= 0 && i > 0)
+		if (left.n_descriptors <= 0 && left.n_threads <= 0 && left.n_bytes <= 0 &&
+		    left.n_mapped <= 0 && i > 0)
 			return;
 	}
-	trial_fail(p->t, "%d rounds have left %ld descriptors, %ld threads and %ld bytes", rounds,
-		   left.n_descriptors, left.n_threads, left.n_bytes);
+	trial_fail(p->t,
+		   "%d rounds have left %ld descriptors, %ld threads, %ld bytes, and %ld more "
+		   "bytes mapped",
+		   rounds, left.n_descriptors, left.n_threads, left.n_bytes, left.n_mapped);
 }
 
 static void check_rounds(struct trial *t)
@@ -314,7 +318,8 @@ const struct check resource_checks[] = {
 	{"load-untouched", "loading it starts no thread, opens nothing and changes nothing",
 	 "programs load plugins to look at them", "do it in `start`", SUBJECT_LOADING, check_load},
 	{"process-untouched",
-	 "signals, locale, directory and environment stay as they are; its threads block signals",
+	 "signals, locale, directory, environment, standard streams, limits and priority stay as "
+	 "they are; its threads block signals",
 	 "the process is not the plugin's, and other threads depend on all of these",
 	 "use uselocale, openat, and masks around pthread_create", SUBJECT_COMPONENT, check_state},
 	{"create-1000", "1000 instances made and destroyed leave nothing", LEFT_WHY,
