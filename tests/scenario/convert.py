@@ -54,6 +54,8 @@ def refusals():
         ("no pipeline of profiles, so", OTEL, "service: {pipelines: {traces: {}}}\n"),
         ('receiver ("profiling")', OTEL, "service: {pipelines: {profiles: {}}}\n"),
         ("is no flag", OTEL, "", "-v", "loud"),
+        ("Kubernetes's ConfigMap", PARCA, "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n"),
+        ("Kubernetes's DaemonSet", OTEL, "kind: DaemonSet\napiVersion: apps/v1\n"),
         ("more than 10000 values", PARCA, "x: [" + "a, " * 10001 + "]\n"),
         ("is larger than 1 MiB", PARCA, "#" * (1 << 20) + "\n"),
     ):
@@ -63,6 +65,14 @@ def refusals():
     for arguments in (("--from", "perf", "x"), ("x",), ("--from", PARCA)):
         andiron("convert", *arguments).expect(2)
     convert(PARCA, "/nowhere/in.yaml").expect(1, "/nowhere/in.yaml")
+
+
+@case
+def a_flag_that_nobody_knows_takes_no_other():
+    """An unknown flag has the word behind it as its value only if that is no flag."""
+    text = convert(PARCA, "--", "--kubernetes", "--profiling-duration=10s", "--nosuch", "x").out
+    assert 'collect_interval = "10s"' in text, text
+    assert "//   kubernetes: " in text and "//   nosuch: " in text, text
 
 
 if sys.argv[1:] == ["--write"]:

@@ -348,6 +348,19 @@ static void put_discovery(const struct conversion *c, struct buf *out)
 	buf_printf(out, "%.*s}\n", STR_FMT(buf_str(&c->rules)));
 }
 
+int conversion_check_file(struct yaml_view *view, const char *path, struct error *err)
+{
+	yaml_node_t *root = yaml_view_root(view);
+	struct str kind = yaml_view_text(view, yaml_view_member(view, root, "kind"));
+
+	if (!kind.n || !yaml_view_member(view, root, "apiVersion"))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "%s is Kubernetes's %.*s; take the file that stands in its ConfigMap, or "
+			 "write the arguments of its container behind --",
+			 path, STR_FMT(str_first(kind, 60)));
+}
+
 void conversion_default(struct conversion *c, const char *name, const char *text)
 {
 	struct buf *b = &c->sections[SECTION_SAMPLER];

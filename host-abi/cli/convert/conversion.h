@@ -44,6 +44,10 @@ void conversion_url(struct conversion *c, struct str address, bool plain_text, c
 void conversion_end_writer(struct conversion *c, const char *component, struct str label,
 			   const char *protocol);
 
+/* A file that people have at hand beside the profiler's own, and that looks like one: an object of
+ * Kubernetes, which the file is in, or the flags. 0, or -EINVAL with a text. */
+int conversion_check_file(struct yaml_view *view, const char *path, struct error *err);
+
 /* What the other profiler does where it is told nothing: an attribute of the sampler, if it is not
  * there. */
 void conversion_default(struct conversion *c, const char *name, const char *text);

@@ -93,7 +93,10 @@ static int read_file(struct conversion *c, const char *path, struct str text, bo
 		return r == -ENOMEM ? r : read_plain(c, path, text, err);
 	root = yaml_view_root(&view);
 	*ret_collector = is_collector(&view, root);
-	if (*ret_collector)
+	r = conversion_check_file(&view, path, err);
+	if (r < 0)
+		;
+	else if (*ret_collector)
 		r = convert_collector(c, &view, err);
 	else if (root && root->type == YAML_MAPPING_NODE)
 		r = settings_add_map(&c->settings, otel_profiler_settings, &view, root, err);

@@ -109,9 +109,12 @@ static const struct counterpart parca_agent_settings[] = {
 	{"enable-oomprof-allocs", HAS_NONE_BOOL,
 	 .ours = "memory of killed processes is not profiled"},
 	{"otlp-logging", HAS_NONE_BOOL, .ours = "logs go to standard error"},
-	{"otlp-*", HAS_NONE, .ours = "andiron has no traces of itself"},
+	{"otlp-*", HAS_NONE,
+	 .ours = "andiron has no traces of itself; profiles go to such a server by otlp.write"},
 	{"probe-config-file", HAS_NONE, .ours = "probes are not offered"},
 	{"symbol-upload-allowlist", HAS_NONE, .ours = "see the options of the block debuginfo"},
+	{"kubernetes", HAS_NONE_BOOL,
+	 .ours = "for the names of pods write discovery.kubernetes, and its targets as `targets`"},
 	{"config-path", IS_MOOT},
 	{"*", HAS_NONE, .ours = "andiron has nothing like it"},
 	{0},
@@ -260,6 +263,8 @@ static int read_file(struct conversion *c, const char *path, struct str text, st
 	root = yaml_view_root(&view);
 	if (root && root->type != YAML_MAPPING_NODE)
 		r = error_set(err, -EINVAL, "%s is no YAML map, as parca-agent's file is", path);
+	if (r == 0)
+		r = conversion_check_file(&view, path, err);
 	for (size_t i = 0; r == 0 && yaml_view_value(&view, root, i); i++) {
 		struct str key = yaml_view_key(&view, root, i);
 

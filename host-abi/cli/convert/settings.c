@@ -100,6 +100,12 @@ int settings_add(struct settings *s, const struct counterpart *table, const stru
 	return one.row && one.row->kind == PUT_MAP ? add_entries(s, &one) : add(s, &one);
 }
 
+/* Of a flag that is in no table nothing says whether it takes a value. */
+static bool is_known(const struct counterpart *row)
+{
+	return row && strcmp(row->name, "*") != 0;
+}
+
 static int add_flag(struct settings *s, const struct counterpart *table, struct str flag,
 		    const char *next, bool *ret_taken)
 {
@@ -112,7 +118,7 @@ static int add_flag(struct settings *s, const struct counterpart *table, struct 
 	*ret_taken = false;
 	if (!has_value && takes_no_value(one.row)) {
 		one.text = STR("true");
-	} else if (!has_value && next && (one.row || *next != '-')) {
+	} else if (!has_value && next && (is_known(one.row) || *next != '-')) {
 		one.text = str_of(next);
 		*ret_taken = true;
 	} else if (!has_value) {
