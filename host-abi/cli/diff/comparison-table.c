@@ -57,6 +57,8 @@ static void put_head(const struct comparison *c, struct buf *out)
 		buf_str_append(out, STR(" has no samples\n"));
 	} else if (!c->diff.tested) {
 		buf_str_append(out, STR("; chance is not ruled out, as samples are not counted\n"));
+	} else if (comparison_error(c) > 0.9) {
+		buf_str_append(out, STR("; too few samples for any change to show\n"));
 	} else {
 		buf_printf(out, "; at 10%% of all, a change shows from %.2f points on (z = %.2f)\n",
 			   100 * comparison_error(c), c->diff.limit);

@@ -12,6 +12,9 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Shares are quotients, so that of 14 % less 9 % is a little more than 5 %. */
+#define ROUNDING 1e-12
+
 static void complain(const struct error *err)
 {
 	struct buf text = BUF_NULL;
@@ -105,7 +108,7 @@ bool comparison_grown(const struct comparison *c, double limit, struct growth *r
 			const struct diff_measure *m = &row->measures[k];
 			double growth = diff_growth(&c->diff, m);
 
-			if (!m->changed || growth <= limit)
+			if (!m->changed || growth <= limit + ROUNDING)
 				continue;
 			grown = true;
 			if (!found.row || k < found.measure ||

@@ -24,27 +24,52 @@ void shown_amount(char *text, size_t n, int64_t value, struct str unit)
 	}
 }
 
+/* How many bytes at the begin of `s` are a mark that turns the direction of text, by which one name
+ * looks like another: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
+static size_t turns_text(struct str s)
+{
+	const unsigned char *p = (const unsigned char *)s.p;
+
+	if (s.n >= 2 && p[0] == 0xd8 && p[1] == 0x9c)
+		return 2;
+	if (s.n < 3 || p[0] != 0xe2)
+		return 0;
+	if (p[1] == 0x80)
+		return p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae) ? 3 : 0;
+	return p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9 ? 3 : 0;
+}
+
+/* How many bytes at the begin of `s`, which is not empty, are not to reach a terminal. */
+static size_t steers(struct str s, bool utf8)
+{
+	unsigned char c = (unsigned char)s.p[0];
+
+	if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8))
+		return 1;
+	if (c == 0xc2 && (unsigned char)s.p[1] < 0xa0)
+		return 2;
+	return turns_text(s);
+}
+
 void shown_text(struct buf *out, struct str s, size_t width)
 {
 	bool utf8 = str_utf8(s);
 	size_t shown = 0;
 
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		bool c1 = utf8 && c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0;
+	while (s.n) {
+		bool begins = ((unsigned char)*s.p & 0xc0) != 0x80 || !utf8;
+		size_t n = steers(s, utf8);
 
-		if ((c & 0xc0) != 0x80 || !utf8)
-			shown++;
-		if (width && shown >= width && i + 1 < s.n && (c & 0xc0) != 0x80) {
+		shown += begins;
+		if (width && shown >= width && s.n > 1 && begins) {
 			buf_str_append(out, STR("…"));
 			return;
 		}
-		if (c < 0x20 || c == 0x7f || (c >= 0x80 && !utf8))
-			buf_printf(out, "\\x%02x", c);
-		else if (c1)
-			buf_printf(out, "\\x%02x", (unsigned char)s.p[++i]);
-		else
-			buf_putc(out, (char)c);
+		if (!n)
+			buf_putc(out, *s.p);
+		for (size_t i = 0; i < n; i++)
+			buf_printf(out, "\\x%02x", (unsigned char)s.p[i]);
+		s = str_skip(s, n ? n : 1);
 	}
 }
 
