@@ -13,6 +13,7 @@
 #include "export/top.h"
 
 #define DIGEST_TOKEN_BYTES 3u
+#define DIGEST_TOKENS      4000u /* where none are named */
 #define DIGEST_MIN_TOKENS  500u
 #define DIGEST_MAX_TOKENS  1000000u
 

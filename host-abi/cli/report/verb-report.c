@@ -358,18 +358,20 @@ static int report(const char *const *paths, size_t n, const struct wish *wish)
 	return code;
 }
 
-/* "llm=TOKENS". */
+/* "llm" or "llm=TOKENS". */
 static int read_reader(struct wish *wish)
 {
 	struct str text = str_of(wish->reader);
 
 	if (!text.n)
 		return OPTIONS_DONE;
-	if (!str_starts(text, STR("llm=")) || !str_u64(str_skip(text, 4), &wish->tokens) ||
+	wish->tokens = DIGEST_TOKENS;
+	if ((!str_is(text, "llm") &&
+	     (!str_starts(text, STR("llm=")) || !str_u64(str_skip(text, 4), &wish->tokens))) ||
 	    wish->tokens < DIGEST_MIN_TOKENS || wish->tokens > DIGEST_MAX_TOKENS)
 		return options_wrong(
 			&verb_report,
-			"--for takes llm=TOKENS, from %u to %u, as in llm=4000, not \"%s\"",
+			"--for takes llm, or llm=TOKENS from %u to %u, as in llm=4000, not \"%s\"",
 			DIGEST_MIN_TOKENS, DIGEST_MAX_TOKENS, wish->reader);
 	if (wish->json || wish->unresolved)
 		return options_wrong(&verb_report,
@@ -397,9 +399,9 @@ static const struct flag flags[] = {
 	{"group-by", 0, FLAG_INTO(struct wish, group), "LABEL",
 	 "group also by the values of a label: pid, comm (thread), pod, … (default process)"},
 	{"json", 0, FLAG_INTO(struct wish, json), NULL, "print JSON"},
-	{"for", 0, FLAG_INTO(struct wish, reader), "llm=TOKENS",
-	 "for a language model: functions and the call tree in so many tokens (of 3 bytes), and "
-	 "what was left out"},
+	{"for", 0, FLAG_INTO(struct wish, reader), "llm[=TOKENS]",
+	 "for a language model: functions and the call tree in so many tokens (of 3 bytes; "
+	 "default 4000), and what was left out"},
 	{"unresolved", 0, FLAG_INTO(struct wish, unresolved), NULL,
 	 "show which code has no names, why, and what would help"},
 	{0},
