@@ -232,6 +232,45 @@ def it_is_dark_where_the_user_is_and_narrow_where_the_window_is():
 
 
 @case
+def names_that_are_long_or_turn_text_are_seen_as_they_are():
+    """A name of any length is cut at its box's edge, the button beside it stays in one line, and
+    the chosen box is in view; a value that would turn the direction of text is shown escaped."""
+    port, name = free_port(), "m" * 60 + "_name_of_a_component"
+    text = f"status.http {{\n  listen_port = {port}\n}}\n"
+    text += 'discovery.relabel "a0" {\n  targets = [{"__process_pid__" = "1"}]\n}\n'
+    for i in range(1, 4):
+        text += f'discovery.relabel "a{i}" {{\n  targets = discovery.relabel.a{i - 1}.output\n}}\n'
+    text += f'discovery.relabel "{name}" {{\n  targets = discovery.relabel.a3.output\n'
+    text += '  rule {\n    target_label = "l"\n    replacement  = "\\u202ecod\\u2066"\n  }\n}\n'
+    over = (
+        "[...document.querySelectorAll('.box')].filter(e => e.querySelector('.name')"
+        ".getBoundingClientRect().right > e.querySelector('.frame').getBoundingClientRect().right)"
+        ".length"
+    )
+    chosen = f"document.querySelector('.box[aria-label*=\"{name}\"]')"
+    with browser() as b, Agent(write("a.alloy", text)) as a:
+        a.until_ready(port)
+        for width in (1280, 640):
+            b.resize(width, 800)
+            b.open(f"http://127.0.0.1:{port}/")
+            until_read(b)
+            assert b.value(over) == 0, width
+        b.resize(1280, 800)
+        until(lambda: b.value(f"{chosen}.getBoundingClientRect().x > 700"), "the wide layout")
+        b.value(f"{chosen}.dispatchEvent(new MouseEvent('click'))")
+        until(
+            lambda: "cod" in text_of(b, "arguments") and "cod" in text_of(b, "exports"),
+            "arguments and exports are there",
+        )
+        for element in ("arguments", "exports"):
+            assert "\\u202ecod\\u2066" in text_of(b, element), text_of(b, element)
+        assert b.value("document.getElementById('close').getClientRects()[0].height") < 30
+        right = "getBoundingClientRect().right"
+        box, view = b.value(f"[{chosen}.{right}, document.getElementById('view').{right}]")
+        assert box <= view, (box, view)
+
+
+@case
 def it_has_flame_graphs_of_the_last_minutes():
     """What came to its receiver is drawn, compared and downloaded for as long as was asked; what
     cannot be had says why."""
