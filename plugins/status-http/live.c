@@ -129,6 +129,7 @@ static int draw(struct live_look *k)
 	r = read_back(&k->after, &after);
 	if (r == 0 && k->form == LIVE_COMPARED)
 		r = read_back(&k->before, &before);
+	k->lacks_before = after && r == -ENODATA;
 	if (r == 0)
 		r = before ? draw_pair(before, after, &k->out)
 			   : draw_one(after, k->last_ns, &k->out);

@@ -18,6 +18,7 @@ struct live_look {
 	struct recent_batches after, before;
 	struct buf out; /* the answer */
 	int result;
+	bool lacks_before; /* -ENODATA is of the time compared with */
 };
 
 /* References to the batches that the look is of, by form and times. 0 or -ENOMEM. */

@@ -225,15 +225,44 @@ static void draw_look(void *arg)
 	live_look_draw(&((struct look *)arg)->look);
 }
 
+/* Whoever looked by a link of the page gets a page, too. `why` is text of ours. */
+static void refuse_look(struct server_request *r, unsigned int status, const char *why)
+{
+	struct buf page = BUF_NULL;
+
+	if (!str_is(server_request_path(r), "/flame")) {
+		server_answer_text(r, status, why);
+		return;
+	}
+	buf_printf(&page,
+		   "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+		   "<meta name=\"viewport\" content=\"width=device-width\">"
+		   "<meta name=\"color-scheme\" content=\"light dark\"><title>andiron</title>"
+		   "<p>%s</p><p><a href=\"./\">To the agent's page</a></p></html>\n",
+		   why);
+	server_answer(r, &(struct server_answer){
+				 .status = page.failed ? 500 : status,
+				 .type = "text/html; charset=utf-8",
+				 .body = buf_str(&page),
+				 .retry_s = status == 503 ? RETRY_S : 0,
+			 });
+	buf_free(&page);
+}
+
 static void look_answer(struct server_request *r, const struct live_look *k)
 {
-	if (k->result == -ENODATA)
-		server_answer_text(r, 404,
-				   "nothing was sampled then: does a sampler forward to "
-				   "status.http.receiver, and has it sent since? Profiles that "
-				   "others have encoded are not kept");
+	if (k->result == -ENODATA && k->lacks_before)
+		refuse_look(r, 404,
+			    "nothing is kept of the earlier time: the agent may have begun later, "
+			    "and it keeps the last minutes only (keep_profiles of status.http); "
+			    "compare with a later time, or wait");
+	else if (k->result == -ENODATA)
+		refuse_look(r, 404,
+			    "nothing was sampled then: does a sampler forward to "
+			    "status.http.receiver, and has it sent since? Profiles that others "
+			    "have encoded are not kept");
 	else if (k->result)
-		server_answer_text(r, 500, "the profile could not be drawn: out of memory");
+		refuse_look(r, 500, "the profile could not be drawn: out of memory");
 	else
 		server_answer(r, &(struct server_answer){
 					 .status = 200,
@@ -272,12 +301,7 @@ static void look(struct service *self, struct server_request *r, bool pprof)
 	struct look *k;
 
 	if (self->looking) {
-		server_answer(r, &(struct server_answer){
-					 .status = 503,
-					 .type = "text/plain; charset=utf-8",
-					 .retry_s = RETRY_S,
-					 .body = STR("another profile is being drawn; ask again\n"),
-				 });
+		refuse_look(r, 503, "another profile is being drawn; ask again");
 		return;
 	}
 	k = calloc(1, sizeof(*k));

@@ -138,6 +138,16 @@ def it_shows_the_graph_and_its_rates():
                 "the lines of samples have a rate",
             )
             assert b.value(rates).count("targets") == 1, b.value(rates)
+            b.value(
+                "{const f = fetch; window.fetch = (path, how) => path === 'targets' ? "
+                "Promise.resolve(new Response('', {status: 503})) : f(path, how)}"
+                "document.querySelector('.box[aria-label^=\"pyroscope.receive_http\"]')"
+                ".dispatchEvent(new MouseEvent('click'))"
+            )
+            until(
+                lambda: text_of(b, "targets").startswith("The sampler is at work"),
+                "that targets cannot be told now is told",
+            )
         assert set(boxes) == {
             "status.http",
             "discovery.relabel.first",
@@ -157,10 +167,10 @@ def it_shows_the_graph_and_its_rates():
         )
         assert "127.0.0.1" in text_of(b, "message"), text_of(b, "message")
         assert "andiron_samples_received_total" in text_of(b, "metrics")
-        until(lambda: text_of(b, "arguments"), "the arguments are there")
-        assert text_of(b, "arguments").startswith(
-            "endpoint {\n  url = \"http://127.0.0.1:"
-        ), text_of(b, "arguments")
+        until(
+            lambda: text_of(b, "arguments").startswith("endpoint {\n  url = \"http://127.0.0.1:"),
+            "the writer's arguments are there",
+        )
         assert text_of(b, "exports") == "receiver = receiver\n", text_of(b, "exports")
         assert b.value("document.querySelectorAll('img, b:not(#facts b)').length") == 0
         assert not b.faults, b.faults
@@ -278,6 +288,14 @@ def it_has_flame_graphs_of_the_last_minutes():
     with browser() as b, Agent(write("a.alloy", CONFIG % (port, sdk, free_port()))) as a:
         a.until_ready(port)
         assert get(port, "/flame")[0] == get(port, "/profile")[0] == 404
+        assert "nothing was sampled" in get(port, "/profile")[1]
+        b.colours("dark")
+        b.open(f"http://127.0.0.1:{port}/flame")
+        assert b.value("getComputedStyle(document.body).color") == "rgb(255, 255, 255)"
+        assert "nothing was sampled" in b.value("document.body.innerText")
+        assert b.value("document.querySelector('a').href") == f"http://127.0.0.1:{port}/"
+        b.open("about:blank")
+        b.faults.clear()  # of the answer 404
         for bad in ("last=x", "last=0s", "last=-1s", "last=25h", "against=1e400s", "last="):
             assert get(port, f"/flame?{bad}")[0] == 400, bad
         assert get(port, "/flame", method="POST", data=b"")[0] == 405
@@ -286,7 +304,8 @@ def it_has_flame_graphs_of_the_last_minutes():
         b.open(f"http://127.0.0.1:{port}/flame?last=5m#q=work")
         samples = int(b.value("document.documentElement.dataset.matched"))
         assert samples >= 50 and "The last 5m" in text_of(b, "title"), samples
-        assert get(port, "/flame?last=5m&against=12h")[0] == 404  # nothing was sampled then
+        code, why = get(port, "/flame?last=5m&against=12h")
+        assert code == 404 and "nothing is kept of the earlier time" in why, why
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/profile?last=5m") as answer:
             with open("live.pb.gz", "wb") as out:
                 out.write(answer.read())
