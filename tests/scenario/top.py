@@ -134,6 +134,8 @@ def keys():
     with busy() as pid, Terminal(ANDIRON, "top", "-F", "997", "-i", "1s") as t:
         t.until(lambda s: any(HOT in line for line in rows(s)), "the hot function is there")
         assert len(t.screen()) <= ROWS and max(map(len, t.screen())) <= COLUMNS, t.screen()
+        assert "no samples yet" in t.text.partition("cores busy")[0], t.text[:400]
+        assert "q quit" in t.screen()[1][:40], t.screen()[1]
         t.type("/LOAD_70")
         t.until(
             lambda s: "/LOAD_70_" in s[1] and rows(s) and all(HOT in r for r in rows(s)),

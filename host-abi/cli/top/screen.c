@@ -173,17 +173,22 @@ static void put_head(struct page *page)
 	size_t width = page->columns;
 	struct buf line = BUF_NULL;
 
-	buf_printf(&line, "%.2f cores busy; %llu samples of the last %.3g s%s",
-		   cores(page, page->v->functions.sum), (unsigned long long)page->v->samples,
-		   (double)page->v->covered_ns / (double)NS_PER_SEC,
-		   s->paused ? "; paused, space goes on" : "");
+	if (s->terminal && !page->v->covered_ns)
+		buf_str_append(&line, STR("no samples yet"));
+	else
+		buf_printf(&line, "%.2f cores busy; %llu samples of the last %.3g s",
+			   cores(page, page->v->functions.sum),
+			   (unsigned long long)page->v->samples,
+			   (double)page->v->covered_ns / (double)NS_PER_SEC);
+	if (s->paused)
+		buf_str_append(&line, STR("; paused, space goes on"));
 	shown_text(&page->out, buf_str(&line), width);
 	end_line(page);
 	buf_clear(&line);
 	if (s->searching || s->search_n)
 		buf_printf(&line, "/%s%s", s->search, s->searching ? "_" : "   (Esc shows all)");
 	else if (s->terminal)
-		buf_printf(&line, "/ search   s by %s   p %s   space pause   q quit",
+		buf_printf(&line, "/ search   q quit   s by %s   p %s   space pause",
 			   s->by_total ? "self" : "total", s->programs ? "functions" : "programs");
 	shown_text(&page->out, buf_str(&line), width);
 	end_line(page);
