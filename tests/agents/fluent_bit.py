@@ -229,8 +229,10 @@ def signals():
     """Fluent Bit 5 gets profiles with names, and metrics where they are asked for; before 5 there
     are none of the first, and an output of profiles does not start"""
     need_root()
-    old = host(emit="profiles")
-    assert old.start() < 0 and "profiles need 5.0 or later" in old.text(), old.text()
+    for signal, words in (("profiles", "need 5.0 or later"), ("metrics", "prometheus_scrape")):
+        old = host(emit=signal + ",records")
+        assert old.start() < 0 and f"emit has {signal}, " in old.text(), old.text()
+        assert words in old.text(), old.text()
     old = Host(OUTPUT, 2, url="http://127.0.0.1:1")
     assert old.start() < 0 and "use 5.0 or later" in old.text(), old.text()
     five = FluentBit5()

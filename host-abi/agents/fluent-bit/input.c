@@ -106,6 +106,19 @@ static int read_labels(const char *text)
 	return 0;
 }
 
+static int check_emit(void)
+{
+	if ((module.emit & PROFILES) && !host_has_profiles())
+		return refuse(-ENOTSUP, "emit has profiles, and this Fluent Bit has no such signal "
+					"that andiron can fill: they need 5.0 or later; leave "
+					"them out");
+	if ((module.emit & METRICS) && !host_has_metrics())
+		return refuse(-ENOTSUP, "emit has metrics, and this Fluent Bit was built without "
+					"what reads them, which its input prometheus_scrape "
+					"brings; leave them out");
+	return 0;
+}
+
 /* "profiles,records"; NULL: what this Fluent Bit has. */
 static int read_emit(const char *text)
 {
@@ -126,11 +139,7 @@ static int read_emit(const char *text)
 	}
 	if (!host_has_metrics() && !text)
 		module.emit &= ~(unsigned int)METRICS;
-	if ((!(module.emit & PROFILES) || host_has_profiles()) &&
-	    (!(module.emit & METRICS) || host_has_metrics()))
-		return 0;
-	return refuse(-ENOTSUP, "this Fluent Bit has not all signals that emit names: profiles "
-				"need 5.0 or later; leave emit out");
+	return check_emit();
 }
 
 static int open_and_start(uint64_t seconds, char **ret_text)
