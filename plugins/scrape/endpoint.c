@@ -191,13 +191,16 @@ static int set_url(struct endpoint *e, const struct settings *s, const struct ta
 		   const struct kind *kind, struct str address, struct error *err)
 {
 	struct str scheme = label_or(row, "__scheme__", s->scheme);
+	struct str path = label_or(row, "__profile_path__", kind->path);
 	const char *fault;
 
 	buf_str_append(&e->url, scheme);
 	buf_str_append(&e->url, STR("://"));
 	buf_str_append(&e->url, address);
 	put_path(&e->url, label_or(row, "__profile_path_prefix__", s->path_prefix));
-	put_path(&e->url, label_or(row, "__profile_path__", kind->path));
+	put_path(&e->url, path);
+	if (str_ends(path, STR("/")))
+		buf_putc(&e->url, '/');
 	put_query(&e->url, s, row, kind);
 	if (e->url.failed)
 		return -ENOMEM;

@@ -67,6 +67,12 @@ TEST(labels_say_what_is_asked)
 			"__name__=heap instance=i __internal=1",
 			"http://[::1]:80/x/heap",
 			"__name__=heap instance=i service_name=unspecified");
+	expect_endpoint(&s, &memory, "__address__=a:1 __profile_path__=/prof//",
+			"http://a:1/prof/",
+			"__name__=memory instance=a:1 service_name=unspecified");
+	expect_endpoint(&s, &memory, "__address__=a:1 __profile_path__=/",
+			"http://a:1/",
+			"__name__=memory instance=a:1 service_name=unspecified");
 	s.job_name = STR("j");
 	s.path_prefix = STR("p");
 	expect_endpoint(&s, &memory, "__address__=a:1 __meta_docker_container_name=web zone=z",
