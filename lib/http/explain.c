@@ -142,6 +142,16 @@ static int explain_verify(const struct transfer *t, char *out, size_t n)
 	return -EPROTO;
 }
 
+/* That is how curl tells of a header line beyond its limit; by its status line an answer has begun.
+ */
+static bool is_long_header(const struct transfer *t, CURLcode code)
+{
+	long status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return code == CURLE_OUT_OF_MEMORY && status;
+}
+
 int explain(const struct transfer *t, CURLcode code, char *out, size_t n)
 {
 	check(code != CURLE_OK && t->peer);
@@ -153,6 +163,10 @@ int explain(const struct transfer *t, CURLcode code, char *out, size_t n)
 		return explain_timeout(t, out, n);
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
 		return explain_verify(t, out, n);
+	if (is_long_header(t, code)) {
+		snprintf(out, n, "the answer of %s has a header too long to be read", t->peer);
+		return -EPROTO;
+	}
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
 		if (causes[i].code != code)
 			continue;

@@ -86,7 +86,8 @@ TEST(ends_a_header_that_does_not_end)
 
 	exchange_init(&x, serve_endless, (void *)(uintptr_t)&line);
 	exchange_run(&x);
-	expect(x.outcome.result < 0);
+	expect_eq(x.outcome.result, -EPROTO);
+	expect(strstr(x.outcome.error, "a header too long to be read"));
 	expect_eq(x.outcome.status, 0);
 	exchange_fini(&x);
 }
