@@ -118,5 +118,6 @@ void server_answer(struct server_request *r, const struct server_answer *answer)
 /* A sentence as plain text. */
 void server_answer_text(struct server_request *r, unsigned int status, const char *text);
 
-/* Whether an address is one that server_listen can take, and whether it is this machine's alone. */
+/* Whether an address is one that server_listen can take, an IP address or "localhost", and whether
+ * it is this machine's alone. */
 bool server_address_ok(const char *address, bool *ret_loopback);

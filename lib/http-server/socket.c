@@ -17,6 +17,8 @@
 bool server_address_parse(const char *text, union server_address *ret)
 {
 	*ret = (union server_address){0};
+	if (strcmp(text, "localhost") == 0)
+		text = "127.0.0.1";
 	if (inet_pton(AF_INET, text, &ret->v4.sin_addr) == 1) {
 		ret->v4.sin_family = AF_INET;
 		return true;

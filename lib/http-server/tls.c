@@ -23,8 +23,9 @@ static const struct andiron_option tls[] = {
 	OPTION(STRING, "client_ca_file", NULL, "Refused likewise."),
 	OPTION(STRING, "client_auth_type", "\"NoClientCert\"",
 	       "Whether clients must show a certificate; only \"NoClientCert\" is done here."),
+	/* A text in the servers of Alloy's components, a list in its block http. */
 	OPTION(STRINGS, "cipher_suites", NULL, "Accepted for Alloy's files.",
-	       .flags = ANDIRON_OPTION_IGNORED, .effect = CHOSEN),
+	       .flags = ANDIRON_OPTION_IGNORED | ANDIRON_OPTION_LENIENT, .effect = CHOSEN),
 	OPTION(STRINGS, "curve_preferences", NULL, "Accepted for Alloy's files.",
 	       .flags = ANDIRON_OPTION_IGNORED, .effect = CHOSEN),
 	OPTION(STRING, "min_version", NULL, "Accepted for Alloy's files.",

@@ -17,6 +17,7 @@
 #define OTLP_PORT   4318
 #define GRPC_PORT   4317
 #define CONNECTIONS 1024
+#define MOST        65536 /* connections */
 #define MEMORY      (16u << 10)         /* of a connection: Go's SDK puts many tags into the URL */
 #define MAX_BODY    ((size_t)16 << 20)  /* Pyroscope's limit of a profile is 4 MiB uncompressed */
 #define MAX_BODIES  ((size_t)64 << 20)
@@ -30,8 +31,8 @@
 	OPTION(INT, "listen_port", port,							   \
 	       "The port; 0 takes one that is free, which the log names.", .max = 65535),	   \
 	OPTION(INT, "conn_limit", "1024",							   \
-	       "How many connections there may be at once; Alloy's default is 16384.", .min = 1,   \
-	       .max = 65536),									   \
+	       "How many connections there may be at once; 0, and what is more than 65536, is "	   \
+	       "65536. Alloy's default is 16384.", .max = INT32_MAX),				   \
 	OPTION(DURATION, "server_read_timeout", "\"30s\"",					   \
 	       "How long a request's head may take as a whole, and its body again.",		   \
 	       .min = NS_PER_SEC, .max = SECONDS(3600)),					   \
@@ -45,7 +46,12 @@
 	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",		   \
 	       .block = &server_tls_options)
 
-static const struct andiron_option http[] = {PLACE("8080"), TLS};
+static const struct andiron_option http[] = {
+	PLACE("8080"),
+	TLS,
+	OPTION(BLOCK, "http2", NULL, "Accepted for Alloy's files.", .flags = ANDIRON_OPTION_IGNORED,
+	       .effect = "HTTP/1.1 is spoken, as SDKs speak it"),
+};
 static const struct andiron_option otlp_http[] = {PLACE("4318"), TLS};
 static const struct andiron_option otlp_grpc[] = {PLACE("4317")};
 static const struct andiron_options otlp_http_options = ANDIRON_OPTIONS(otlp_http);
@@ -61,6 +67,12 @@ static const struct andiron_option options[] = {
 	       "Where SDKs send to: /ingest, and /push.v1.PusherService/Push. A body may have 16 "
 	       "MiB, and 48 MiB uncompressed.",
 	       .block = &http_options, .since = "0.1"),
+	OPTION(BLOCK, "grpc", NULL,
+	       "Accepted for Alloy's files; as there, no profiles are taken by gRPC.",
+	       .flags = ANDIRON_OPTION_IGNORED),
+	OPTION(DURATION, "graceful_shutdown_timeout", "\"30s\"", "Accepted for Alloy's files.",
+	       .flags = ANDIRON_OPTION_IGNORED,
+	       .effect = "requests have until the agent's own deadline, --drain-deadline"),
 	OPTION(DURATION, "debug_info_upload_timeout", "\"2m\"",
 	       "Accepted for Alloy's files; debug information is not taken here.",
 	       .flags = ANDIRON_OPTION_IGNORED,
@@ -136,6 +148,8 @@ static int place_init(struct server_options *ret, const struct andiron_value *bl
 	const char *fault = find_fault(block, &at);
 	int64_t connections = block ? value_int(block, "conn_limit", CONNECTIONS) : CONNECTIONS;
 
+	if (connections == 0 || connections > MOST)
+		connections = MOST;
 	*ret = (struct server_options){
 		.port = (uint16_t)(block ? value_int(block, "listen_port", port) : port),
 		.limits = {.connections = (unsigned int)connections,

@@ -398,9 +398,52 @@ pyroscope.ebpf "host" {
     )
 
 
+RECEIVER = """
+pyroscope.receive_http "sdk" {
+  http {
+    listen_address = "localhost"
+    listen_port    = 0
+    conn_limit     = %s
+    http2 {
+      enabled                = true
+      max_concurrent_streams = 100
+    }
+    %s
+  }
+  grpc {
+    listen_port = 0
+    conn_limit  = 16
+  }
+  graceful_shutdown_timeout = "10s"
+  forward_to                = [pyroscope.write.w.receiver]
+}
+"""
+SERVER_TLS = """tls {
+      cert_pem      = "a certificate"
+      key_pem       = "its key"
+      cipher_suites = "TLS_AES_128_GCM_SHA256"
+    }"""
+
+
+@case
+def receivers_have_the_blocks_of_alloys_server():
+    """What a server of Alloy's takes, and this one does in its own way, is taken; no limit of
+    connections is the largest."""
+    ignored = ("cipher_suites", "http2", "graceful_shutdown_timeout")
+    andiron("validate", config(RECEIVER % (100, SERVER_TLS))).expect(
+        0, *(f"{name} is accepted but ignored" for name in ignored)
+    )
+    for limit in (0, 100000):
+        with Agent(config(RECEIVER % (limit, ""))) as a:
+            a.until_health("pyroscope.receive_http.sdk", "healthy", "listening at localhost port")
+            assert a.metric("pyroscope_receive_http_tcp_connections_limit") == 65536
+            end(a)
+
+
 @case
 def notes_on_samples_are_for_samplers():
-    """Who only follows processes, for recordings of JVMs, is told nothing of what samples lack."""
+    """Who only follows processes, for recordings of JVMs, is told nothing of what samples lack.
+    Words that async-profiler is given are spelled as it takes them."""
     need_root()
     java = """
 discovery.process "all" {}

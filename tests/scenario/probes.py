@@ -332,7 +332,7 @@ def what_cannot_be_listened_at():
     this from working."""
     bad = andiron(
         "validate",
-        write("bad.alloy", 'status.http {\n  listen_address = "localhost"\n}\n' + WRITER % 9),
+        write("bad.alloy", 'status.http {\n  listen_address = "agent.example"\n}\n' + WRITER % 9),
     ).expect(1)
     assert "bad.alloy:2" in bad.err + bad.out and "is no IP address" in bad.err + bad.out, bad
     with socket.create_server(("127.0.0.1", 0)) as taken:
