@@ -6,8 +6,6 @@
 
 #define HOUR_NS (INT64_C(3600) * 1000000000)
 
-static const char *const log_levels[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "NONE", NULL};
-
 static const struct andiron_option profiling_items[] = {
 	OPTION(DURATION, "interval", "\"60s\"",
 	       "How often a recording is taken from each JVM and a new one begun.",
@@ -26,8 +24,8 @@ static const struct andiron_option profiling_items[] = {
 	OPTION(BOOL, "per_thread", "false",
 	       "Given to async-profiler; in a JFR recording threads are told apart anyway."),
 	OPTION(STRING, "log_level", "\"INFO\"",
-	       "What async-profiler writes into its log, which is shown where it refuses.",
-	       .choices = log_levels),
+	       "What async-profiler writes into its log, which is shown where it refuses: TRACE, "
+	       "DEBUG, INFO, WARN, ERROR or NONE."),
 	OPTION(BOOL, "quiet", "false",
 	       "Whether async-profiler leaves out that it has started and stopped."),
 	OPTION(STRINGS, "custom_arguments", "[]",

@@ -55,6 +55,7 @@ static int words(struct buf *out, const struct andiron_value *config, struct err
 {
 	struct str alloc = value_str(config, "alloc", STR("512k"));
 	struct str lock = value_str(config, "lock", STR("10ms"));
+	struct str level = value_str(config, "log_level", STR("INFO"));
 	bool tlab = value_bool(config, "tlab", false);
 	int r = 0;
 
@@ -70,7 +71,8 @@ static int words(struct buf *out, const struct andiron_value *config, struct err
 		r = agent_value(out, "lock", lock, "lock", err);
 	if (value_bool(config, "quiet", false))
 		buf_str_append(out, STR(",quiet"));
-	buf_printf(out, ",loglevel=%.*s", STR_FMT(value_str(config, "log_level", STR("INFO"))));
+	if (r == 0 && level.n)
+		r = agent_value(out, "loglevel", level, "log_level", err);
 	return r;
 }
 

@@ -450,6 +450,9 @@ discovery.process "all" {}
 pyroscope.java "all" {
   targets    = []
   forward_to = [pyroscope.write.w.receiver]
+  profiling_config {
+    log_level = "debug"
+  }
 }
 discovery.relabel "all" {
   targets = discovery.process.all.targets

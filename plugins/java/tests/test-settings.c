@@ -59,10 +59,10 @@ TEST(defaults_are_alloys)
 /* What is off is not told; custom arguments stand in for all of it. */
 TEST(a_block_says_what_is_profiled)
 {
-	static const struct andiron_str keys[] = {KEY("cpu"), KEY("alloc"), KEY("tlab"),
-						  KEY("lock"), KEY("quiet")};
-	static const struct andiron_value items[] = {BOOLEAN(0), TEXT("1m"), BOOLEAN(1), TEXT(""),
-						     BOOLEAN(1)};
+	static const struct andiron_str keys[] = {KEY("cpu"),  KEY("alloc"), KEY("tlab"),
+						  KEY("lock"), KEY("quiet"), KEY("log_level")};
+	static const struct andiron_value items[] = {BOOLEAN(0), TEXT("1m"),  BOOLEAN(1),
+						     TEXT(""),   BOOLEAN(1), TEXT("debug")};
 	static const struct andiron_value words[] = {TEXT("-e"), TEXT("wall"), TEXT("-i"),
 						     TEXT("5ms")};
 	static const struct andiron_str custom_key[] = {KEY("custom_arguments")};
@@ -76,7 +76,7 @@ TEST(a_block_says_what_is_profiled)
 	struct settings *s;
 
 	expect_eq(settings_new(&args, &s, &err), 0);
-	expect_str(s->agent, ",alloc=1m,tlab,quiet,loglevel=INFO");
+	expect_str(s->agent, ",alloc=1m,tlab,quiet,loglevel=debug");
 	settings_release(s);
 	expect_eq(settings_new(&own, &s, &err), 0);
 	expect_str(s->agent, ",event=wall,interval=5ms");
