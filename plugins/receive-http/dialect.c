@@ -10,6 +10,7 @@
 
 #define RETRY_S     5
 #define PROTOBUF    "application/x-protobuf"
+#define JSON        "application/json"
 #define GRPC_METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 
 bool dialect_is_push(const struct server_request *request)
@@ -17,12 +18,32 @@ bool dialect_is_push(const struct server_request *request)
 	return str_is(server_request_path(request), "/push.v1.PusherService/Push");
 }
 
+static bool is_json(const struct server_request *request)
+{
+	return str_starts(server_request_header(request, "Content-Type"), STR(JSON));
+}
+
+static const char *mistyped(enum dialect dialect, const struct server_request *request)
+{
+	struct str type = server_request_header(request, "Content-Type");
+
+	if (is_json(request))
+		return NULL;
+	if (dialect == DIALECT_OTLP && !str_starts(type, STR(PROTOBUF)) &&
+	    !str_starts(type, STR("application/protobuf")))
+		return "send profiles with Content-Type " PROTOBUF " or " JSON
+		       ", which are an exporter's encodings proto and json";
+	if (dialect_is_push(request) && !str_starts(type, STR("application/proto")))
+		return "push with Content-Type application/proto or " JSON "; gRPC is not "
+		       "spoken here";
+	return NULL;
+}
+
 /* By path, method and type. */
 static const char *misplaced(enum dialect dialect, const struct server_request *request,
 			     unsigned int *ret_status)
 {
 	struct str path = server_request_path(request);
-	struct str type = server_request_header(request, "Content-Type");
 
 	*ret_status = 404;
 	if (dialect == DIALECT_GRPC)
@@ -39,15 +60,7 @@ static const char *misplaced(enum dialect dialect, const struct server_request *
 	if (!server_request_is(request, "POST"))
 		return "profiles are sent by POST";
 	*ret_status = 415;
-	if (dialect == DIALECT_OTLP && !str_starts(type, STR(PROTOBUF)) &&
-	    !str_starts(type, STR("application/protobuf")))
-		return "send profiles with Content-Type " PROTOBUF
-		       ", which is an exporter's encoding proto; JSON is not taken";
-	if (dialect_is_push(request) && !str_starts(type, STR("application/proto")) &&
-	    !str_starts(type, STR("application/json")))
-		return "push with Content-Type application/proto or application/json; gRPC is not "
-		       "spoken here";
-	return NULL;
+	return mistyped(dialect, request);
 }
 
 const char *dialect_fault(enum dialect dialect, const struct server_request *request,
@@ -83,9 +96,15 @@ static const char *connect_code(unsigned int status)
 }
 
 /* google.rpc.Status{ code=1, message=2 }: of it OTLP's senders look at none, they go by the status
- * of HTTP. */
-static void put_status(struct buf *b, unsigned int status, const char *why)
+ * of HTTP. In the encoding that was asked in. */
+static void put_status(struct buf *b, bool json, unsigned int status, const char *why)
 {
+	if (json) {
+		buf_printf(b, "{\"code\":%u,\"message\":", grpc_server_code(status));
+		json_put_str(b, str_of(why));
+		buf_putc(b, '}');
+		return;
+	}
 	wire_put_field(b, 1, grpc_server_code(status));
 	wire_put_bytes(b, 2, str_of(why));
 }
@@ -99,10 +118,10 @@ void dialect_refuse(enum dialect dialect, struct server_request *request, unsign
 	if (dialect == DIALECT_GRPC) {
 		buf_printf(&text, "%s", why);
 	} else if (dialect == DIALECT_OTLP) {
-		answer.type = PROTOBUF;
-		put_status(&text, status, why);
+		answer.type = is_json(request) ? JSON : PROTOBUF;
+		put_status(&text, is_json(request), status, why);
 	} else if (dialect_is_push(request)) {
-		answer.type = "application/json";
+		answer.type = JSON;
 		buf_printf(&text, "{\"code\":\"%s\",\"message\":", connect_code(status));
 		json_put_str(&text, str_of(why));
 		buf_putc(&text, '}');
@@ -116,18 +135,29 @@ void dialect_refuse(enum dialect dialect, struct server_request *request, unsign
 	buf_free(&text);
 }
 
-static void accept_otlp(struct server_request *request, const struct otlp_rejected *rejected)
+static void accept_otlp(struct server_request *request, bool json,
+			const struct otlp_rejected *rejected)
 {
 	Otlp__ExportProfilesPartialSuccess partial = OTLP__EXPORT_PROFILES_PARTIAL_SUCCESS__INIT;
 	Otlp__ExportProfilesServiceResponse response = OTLP__EXPORT_PROFILES_SERVICE_RESPONSE__INIT;
-	struct server_answer answer = {.status = 200, .type = PROTOBUF};
+	struct server_answer answer = {.status = 200, .type = json ? JSON : PROTOBUF};
 	struct buf body = BUF_NULL;
 
 	partial.rejected_profiles = (int64_t)rejected->n;
 	partial.error_message = message_bytes(str_of(rejected->why.text));
 	if (rejected->n)
 		response.partial_success = &partial;
-	message_pack(&response, &body);
+	if (!json) {
+		message_pack(&response, &body);
+	} else if (rejected->n) {
+		buf_printf(&body,
+			   "{\"partialSuccess\":{\"rejectedProfiles\":\"%llu\",\"errorMessage\":",
+			   (unsigned long long)rejected->n);
+		json_put_str(&body, str_of(rejected->why.text));
+		buf_str_append(&body, STR("}}"));
+	} else {
+		buf_str_append(&body, STR("{}"));
+	}
 	answer.body = buf_str(&body);
 	server_answer(request, &answer);
 	buf_free(&body);
@@ -138,11 +168,8 @@ static void accept_sdk(struct server_request *request)
 	struct server_answer answer = {.status = 200};
 
 	if (dialect_is_push(request)) {
-		bool json = str_starts(server_request_header(request, "Content-Type"),
-				       STR("application/json"));
-
-		answer.type = json ? "application/json" : "application/proto";
-		answer.body = json ? STR("{}") : STR_NULL;
+		answer.type = is_json(request) ? JSON : "application/proto";
+		answer.body = is_json(request) ? STR("{}") : STR_NULL;
 	}
 	server_answer(request, &answer);
 }
@@ -153,5 +180,5 @@ void dialect_accept(enum dialect dialect, struct server_request *request,
 	if (dialect == DIALECT_SDK)
 		accept_sdk(request);
 	else
-		accept_otlp(request, rejected);
+		accept_otlp(request, dialect == DIALECT_OTLP && is_json(request), rejected);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "pprof/gzip.h"
 #include "receive-http/multipart.h"
+#include "receive-http/json/otlp-json.h"
 #include "receive-http/profile-outline.h"
 #include "receive-http/push-request.h"
 
@@ -145,13 +146,21 @@ static int take_otlp(const struct intake_request *request, const struct intake_h
 {
 	struct push_request push = {.named = true};
 	series_labels labels = {0};
-	int rc = otlp_request_parse(body, &push, request->rejected, err);
+	struct buf wire = BUF_NULL;
+	int rc = 0;
 
 	*ret = NULL;
+	if (str_starts(request->content_type, STR("application/json"))) {
+		rc = otlp_json_read(body, &wire, err);
+		body = buf_str(&wire);
+	}
+	if (!rc)
+		rc = otlp_request_parse(body, &push, request->rejected, err);
 	if (!rc && push.profiles.n)
 		rc = read_push(head, &push, &labels, ret, err);
 	vec_free(&labels);
 	push_request_fini(&push);
+	buf_free(&wire);
 	return rc;
 }
 

@@ -32,7 +32,7 @@ struct otlp_rejected {
 	struct error why; /* of the first */
 };
 
-/* Reads it into an empty request, whose arena has all texts. 0 and what was left out; -ENOMEM; or
+/* Reads it into an empty request, which borrows from `body`. 0 and what was left out; -ENOMEM; or
  * -EBADMSG or -E2BIG and a text. push_request_fini in any case. O(bytes of the request, and of
  * entries as often as they are read). */
 int otlp_request_parse(struct str body, struct push_request *ret, struct otlp_rejected *rejected,

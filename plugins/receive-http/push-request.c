@@ -5,12 +5,9 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "protobuf/wire.h"
+#include "receive-http/json/json-body.h"
 
 #include <errno.h>
-#include <jansson.h>
-
-/* jansson takes some 50 bytes for the smallest value; what a request may have of them. */
-#define MAX_JSON_VALUES 200000u
 
 static int damaged(struct error *err, const char *what)
 {
@@ -173,20 +170,11 @@ static int json_series(struct push_request *r, const json_t *series, struct erro
 static int parse_json(struct str in, struct push_request *r, struct error *err)
 {
 	_cleanup_(json_decrefp) json_t *root = NULL;
-	size_t n_values = 0;
 	const json_t *series;
-	json_error_t why;
-	int rc = 0;
+	int rc = json_body_load(in, &root, err);
 
-	for (size_t i = 0; i < in.n; i++)
-		n_values += in.p[i] == ',' || in.p[i] == '[' || in.p[i] == '{';
-	if (n_values > MAX_JSON_VALUES)
-		return error_set(err, -E2BIG, "the push request has more than %u JSON values",
-				 MAX_JSON_VALUES);
-	root = json_loadb(in.p, in.n, 0, &why);
-	if (!json_is_object(root))
-		return error_set(err, -EBADMSG, "the push request is no JSON object: %.100s",
-				 root ? "it is another value" : why.text);
+	if (rc)
+		return rc;
 	series = json_object_get(root, "series");
 	for (size_t i = 0; i < json_array_size(series) && !rc; i++)
 		rc = json_series(r, json_array_get(series, i), err);

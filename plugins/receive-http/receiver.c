@@ -216,7 +216,6 @@ static bool keep_texts(struct job *job, struct str *const *texts, size_t n)
 static void read_head(struct intake_request *ret, const struct server_request *request)
 {
 	ret->api = dialect_is_push(request) ? INTAKE_PUSH : INTAKE_INGEST;
-	ret->content_type = server_request_header(request, "Content-Type");
 	ret->name = server_request_query(request, "name");
 	ret->from = server_request_query(request, "from");
 	ret->until = server_request_query(request, "until");
@@ -240,6 +239,7 @@ static struct job *job_new(struct door *door, struct server_request *request)
 		.api = INTAKE_OTLP,
 		.rejected = &job->rejected,
 		.body = server_request_body(request),
+		.content_type = server_request_header(request, "Content-Type"),
 		.content_encoding = server_request_header(request, "Content-Encoding"),
 	};
 	if (!r->otlp)

@@ -289,6 +289,7 @@ exporters:
   %s:
     endpoint: %s
     tls: {insecure: true}
+    %s
     retry_on_failure: {initial_interval: 100ms, max_interval: 1s}
 service:
   telemetry: {metrics: {level: none}}
@@ -312,11 +313,16 @@ def by_grpc():
     from_a_collector("otlp_grpc", "grpc")
 
 
-def from_a_collector(exporter, protocol):
+def by_http_in_json():
+    """The same in JSON."""
+    from_a_collector("otlp_http", "http", "encoding: json")
+
+
+def from_a_collector(exporter, protocol, more=""):
     (port,) = free_ports(1)
     with Pyroscope() as server, Recorder(server.url) as behind:
         with Agent(behind.url, by="otlp.receive", protocol=protocol) as last:
-            config = COLLECTOR % (port, exporter, last.url, exporter)
+            config = COLLECTOR % (port, exporter, last.url, more, exporter)
             with Collector(config, listens=(port,)) as collector:
                 assert collector.process.poll() is None, collector.said()
                 with Agent(f"http://127.0.0.1:{port}", to="otlp.write") as first:
@@ -349,7 +355,7 @@ def faults_of_otlp():
         with Agent(behind.url, by="otlp.receive") as agent:
             for path, body, headers, status, says in (
                 (PROFILES, b"\x0a\x7f", PROTOBUF, 400, "cut off"),
-                (PROFILES, b"{}", {"Content_Type": "application/json"}, 415, "proto"),
+                (PROFILES, b"", {"Content_Type": "text/json"}, 415, "proto"),
                 (PROFILES, b"", {"Content_Type": "application/grpc"}, 415, "proto"),
                 ("/v1/traces", b"", PROTOBUF, 404, PROFILES),
                 ("/ingest?name=a", b"a 1", {}, 404, PROFILES),
@@ -365,6 +371,11 @@ def faults_of_otlp():
                 assert got == status and says in text, (path, got, text)
                 assert answer["Content-Type"] == "application/x-protobuf", answer
             assert agent.post(PROFILES, b"", **PROTOBUF)[0] == 200  # there is nothing in it
+            in_json = {"Content_Type": "application/json"}
+            for body, status, says in ((b"{}", 200, "{}"), (b"[", 400, "no JSON object")):
+                got, answer, text = agent.post(PROFILES, body, **in_json)
+                assert got == status and says in text, (got, text)
+                assert answer["Content-Type"] == in_json["Content_Type"], answer
             assert not behind.requests and agent.stop()["taken"] == 0
 
 
@@ -465,6 +476,7 @@ sys.exit(
             strangers,
             backpressure,
             by_http,
+            by_http_in_json,
             by_grpc,
             faults_of_otlp,
             places_change_hands,

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's body that is JSON: one object. The bytes are untrusted; jansson takes some 50 bytes
+ * for the smallest value, so there is a limit on how many there may be. */
+#pragma once
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <jansson.h>
+
+#define JSON_BODY_MAX_VALUES 200000u
+
+/* Reads it: 0 and *ret, whose reference is the caller's, or -EBADMSG, or -E2BIG (too many values),
+ * and a text. O(bytes). */
+int json_body_load(struct str body, json_t **ret, struct error *err);
