@@ -4,12 +4,15 @@
 #include "ebpf/driver.h"
 
 #include "ebpf/kernel/cpu-events.h"
+#include "ebpf/metrics.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vec.h"
 #include "proc/haste.h"
+
+#include <andiron/object.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -273,7 +276,7 @@ static void announce(struct driver *d)
 	d->announced = true;
 	uname(&name);
 	abi_log(&d->c, ANDIRON_LOG_INFO,
-		"sampling programs loaded: %u CPUs at %u Hz, Linux %s, %llu kB of maps",
+		"sampling has begun: %u CPUs at %u Hz, Linux %s, %llu kB of the kernel's memory",
 		d->stats.session.n_cpus, d->stats.session.rate_hz, name.release,
 		(unsigned long long)d->stats.session.map_bytes / 1024);
 }
@@ -290,8 +293,10 @@ static void say_health(struct driver *d)
 		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "waiting for a first target (lazy_mode)");
 	} else {
 		announce(d);
-		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "sampling %u CPUs at %u Hz%s",
-			   info->n_cpus, info->rate_hz, engine_notes(d->engine));
+		abi_health(&d->c, ANDIRON_HEALTH_HEALTHY, "sampling %u CPUs at %u Hz%s%s",
+			   info->n_cpus, info->rate_hz,
+			   info->user_only ? ", without time in the kernel" : "",
+			   engine_notes(d->engine));
 	}
 }
 
@@ -319,6 +324,8 @@ static void done(void *arg)
 	}
 	if (did & WANT_FINISH)
 		d->c.host->drained(d->c.instance);
+	else if (!d->finished && engine_must_attend(d->engine))
+		d->next.what |= WANT_ATTEND;
 	if (d->next.what)
 		launch(d);
 }
@@ -339,16 +346,35 @@ static void launch(struct driver *d)
 	}
 }
 
-int driver_new(const struct abi_context *c, struct ebpf_options *options,
-	       const struct andiron_extension *objects, void **ret)
+const char *const driver_needs[] = {ANDIRON_OBJECTS_ID, NULL};
+const char *const driver_offers[] = {ANDIRON_TARGET_PROCESSES_ID, NULL};
+
+static int need_objects(const struct abi_context *c, struct andiron_extension *ret,
+			struct andiron_error *err)
+{
+	struct error error = ERROR_NULL;
+	int r = c->host->extension(c->instance, ANDIRON_OBJECTS_ID, ret);
+
+	if (r == 0)
+		return 0;
+	error_set(&error, r,
+		  "the host does not offer " ANDIRON_OBJECTS_ID
+		  ", by which the sampler keeps files");
+	return abi_error(c->host, err, &error, r);
+}
+
+int32_t driver_new(const struct abi_context *c, struct ebpf_options *options, void **ret,
+		   struct andiron_error *err)
 {
 	struct driver *d = calloc(1, sizeof(*d));
 	struct engine_out out = {d, on_batch, on_counts, on_log};
-	int r;
+	struct andiron_extension objects;
+	int r = d ? need_objects(c, &objects, err) : -ENOMEM;
 
-	if (!d) {
+	if (r != 0) {
 		ebpf_options_fini(options);
-		return -ENOMEM;
+		free(d);
+		return r;
 	}
 	d->c = *c;
 	d->cpu_events = cpu_events_open();
@@ -358,7 +384,7 @@ int driver_new(const struct abi_context *c, struct ebpf_options *options,
 			"sampled; allow sockets of AF_NETLINK to this process",
 			strerror(-d->cpu_events));
 	ebpf_options_find_runtimes(options, c->host, c->instance);
-	r = engine_new(c->instance, options, objects, &out, &d->engine);
+	r = engine_new(c->instance, options, &objects, &out, &d->engine);
 	if (r != 0) {
 		closep(&d->cpu_events);
 		free(d);
@@ -461,12 +487,32 @@ void driver_stop(void *self)
 	unwatch(d, &d->watch);
 }
 
-int driver_report_targets(struct driver *d, target_report_fn fn, void *context)
-{
-	return d->in_flight ? -EBUSY : engine_report_targets(d->engine, fn, context);
-}
-
 const struct engine_stats *driver_stats(const struct driver *d)
 {
 	return &d->stats;
+}
+
+void driver_metrics(void *self, const struct andiron_metric_sink *sink)
+{
+	metrics_add(driver_stats(self), sink);
+}
+
+/* -EBUSY while a job has the engine. */
+static int32_t each_target(void *self, const struct andiron_target_processes_sink *sink)
+{
+	struct target_report_sink adding = {.sink = sink};
+	struct driver *d = self;
+	int r = -EBUSY;
+
+	if (!d->in_flight)
+		r = engine_report_targets(d->engine, target_report_add, &adding);
+	return r == 0 && adding.failed ? -ENOMEM : r;
+}
+
+const void *driver_extension(void *self, const char *id)
+{
+	static const struct andiron_target_processes table = {.size = sizeof(table),
+							      .each = each_target};
+
+	return strcmp(id, ANDIRON_TARGET_PROCESSES_ID) == 0 ? &table : NULL;
 }

@@ -13,10 +13,13 @@
 
 struct driver;
 
+/* What the host must offer, and what driver_extension offers. */
+extern const char *const driver_needs[], *const driver_offers[];
+
 /* Takes ownership of `options`, also on failure; finds the runtimes that they name. *ret: a struct
  * driver. 0 or a negative errno. */
-int driver_new(const struct abi_context *c, struct ebpf_options *options,
-	       const struct andiron_extension *objects, void **ret);
+int32_t driver_new(const struct abi_context *c, struct ebpf_options *options, void **ret,
+		   struct andiron_error *err);
 /* As driver_new does. */
 void driver_update(struct driver *d, struct ebpf_options *options);
 
@@ -29,9 +32,7 @@ void driver_targets(void *self, const char *port, const struct andiron_targets *
 int32_t driver_drain(void *self, int64_t deadline_ns);
 void driver_stop(void *self);
 void driver_free(void *self);
-
-/* target_report_each; -EBUSY while a job has the engine. */
-int driver_report_targets(struct driver *d, target_report_fn fn, void *context);
-
 /* As of the last job. */
 const struct engine_stats *driver_stats(const struct driver *d);
+void driver_metrics(void *self, const struct andiron_metric_sink *sink);
+const void *driver_extension(void *self, const char *id);

@@ -184,6 +184,11 @@ int engine_fd(const struct engine *e)
 	return e->session ? session_fd(e->session) : -1;
 }
 
+bool engine_must_attend(const struct engine *e)
+{
+	return e->session && session_must_drain(e->session);
+}
+
 int64_t engine_due(const struct engine *e)
 {
 	return e->session && !e->finished ? intake_due(&e->intake) : INT64_MAX;

@@ -74,6 +74,8 @@ int engine_retarget(struct engine *e, struct error *err);
 
 /* Readable when engine_attend has something to do; -1 while not loaded. */
 int engine_fd(const struct engine *e);
+/* For who begins to wait for that: whether it has by now (session_must_drain). */
+bool engine_must_attend(const struct engine *e);
 /* Reads the ring: new processes are looked up at once. Ends the interval (engine_collect) where its
  * samples fill the memory that there is for them. */
 void engine_attend(struct engine *e);

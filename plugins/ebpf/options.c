@@ -122,12 +122,10 @@ static uint32_t word_index(const char *const *words, struct str word)
 	return 0;
 }
 
-static int read_default_target(struct ebpf_options *o, const struct andiron_value *map)
+int ebpf_options_read_labels(struct ebpf_options *o, const struct andiron_value *map)
 {
 	struct target_label *labels;
 
-	if (map && map->kind != ANDIRON_VALUE_MAP)
-		o->targets_only = true; /* as validate says */
 	if (!map || map->kind != ANDIRON_VALUE_MAP)
 		return 0;
 	labels = arena_array(&o->arena, struct target_label, map->n_items + 1);
@@ -328,8 +326,11 @@ int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args)
 		.comm_frame = comm == 2 || comm == 3,
 		.follow = value_bool(args, "follow", false),
 	};
-	int r = read_default_target(&read, value_get(args, "default_target"));
+	const struct andiron_value *labels = value_get(args, "default_target");
+	int r = ebpf_options_read_labels(&read, labels);
 
+	if (labels && labels->kind != ANDIRON_VALUE_MAP)
+		read.targets_only = true; /* as validate says */
 	if (r != 0) {
 		ebpf_options_fini(&read);
 		return r;

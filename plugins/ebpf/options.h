@@ -36,6 +36,8 @@ struct ebpf_options {
 
 /* Reads what the option table let through. 0 or -ENOMEM. */
 int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args);
+/* The labels of what belongs to no target. 0 or -ENOMEM. */
+int ebpf_options_read_labels(struct ebpf_options *o, const struct andiron_value *map);
 /* Adds the installed runtimes, if none are named, and finds the extensions of all. What nobody
  * offers has none, which the engine says. [loop] [serial]. */
 void ebpf_options_find_runtimes(struct ebpf_options *o, const struct andiron_host *host,

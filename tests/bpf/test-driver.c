@@ -36,6 +36,7 @@ static struct loop {
 		andiron_call_fn fn;
 		void *arg;
 	} timers[TIMERS];
+	struct objects *objects;
 	uint64_t coming, taken, dropped, sent, n_batches;
 	uint32_t health;
 	bool drained;
@@ -144,6 +145,13 @@ static void drained(uint64_t instance)
 	loop.drained = true;
 }
 
+static int32_t extension(uint64_t instance, const char *id, struct andiron_extension *ret)
+{
+	expect(strcmp(id, ANDIRON_OBJECTS_ID) == 0);
+	*ret = (struct andiron_extension){&objects_service, loop.objects};
+	return 0;
+}
+
 static const struct andiron_host host = {
 	.size = sizeof(host),
 	.error_add = error_add,
@@ -159,6 +167,7 @@ static const struct andiron_host host = {
 	.ledger_set = ledger_set,
 	.health = health,
 	.drained = drained,
+	.extension = extension,
 };
 
 /* One round: what is queued, what is due, what is ready. */
@@ -217,7 +226,6 @@ static struct ebpf_options options_of(uint32_t rate_hz, bool all)
 static void init(struct fixture *f, struct ebpf_options options)
 {
 	struct abi_context c = {&host, 5};
-	struct andiron_extension objects;
 	struct error err = ERROR_NULL;
 	void *driver;
 	int r;
@@ -228,8 +236,8 @@ static void init(struct fixture *f, struct ebpf_options options)
 	for (size_t i = 0; i < WATCHES; i++)
 		loop.watches[i].fd = -1;
 	expect_eq(objects_new(&f->objects, &err), 0);
-	objects = (struct andiron_extension){&objects_service, f->objects};
-	expect_eq(driver_new(&c, &options, &objects, &driver), 0);
+	loop.objects = f->objects;
+	expect_eq(driver_new(&c, &options, &driver, NULL), 0);
 	f->driver = driver;
 	r = driver_start(driver, NULL);
 	if (r == -EPERM || r == -EACCES || r == -ENOTSUP)

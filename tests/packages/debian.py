@@ -324,7 +324,7 @@ def samples_behind_filters():
         f"{machine.root}/usr/bin/andiron", "run", "--plugin-dir", str(plugins),
         "--status", "status", "config.alloy",
     ) as agent:  # fmt: skip
-        agent.until_says("sampling programs loaded")
+        agent.until_says("sampling has begun")
         kept = re.search(r"^CapPrm:\t(\w+)", read(f"/proc/{agent.pid}/status"), re.M)
         assert int(kept[1], 16) == KEPT, kept[1]
         taken = re.compile(r"^andiron_samples_taken_total\S* (\d+)", re.M)

@@ -209,7 +209,7 @@ def foreign_flags_are_noted():
         config(),
     ) as a:
         a.until_says("--server.http.memory-addr")
-        a.until_says("programs")
+        a.until_says("sampling has begun")
         a.signal(signal.SIGTERM)
         r = a.end().expect(0, "--cluster.name", "--disable-reporting", "--stability.level")
     assert r.out.count("--cluster.name") == 1
@@ -220,7 +220,7 @@ def logs_are_json():
     """With --log-format json every line is one object, the books among them."""
     need_root()
     with agent("--log-format", "json", "--cluster.name=/x", config()) as a:
-        a.until_says("programs")
+        a.until_says("sampling has begun")
         a.signal(signal.SIGTERM)
         lines = [json.loads(line) for line in a.end().expect(0).out.splitlines()]
     text = json.dumps(lines)

@@ -3,23 +3,19 @@
  * came only with 5.15. */
 #include "ebpf/kernel/perf-clock.h"
 
-#include "base/buf.h"
+#include "ebpf/kernel/online-cpus.h"
+
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#define CPU_MAX 65536
 
 /* The longest that a start takes: of longer periods only so much is used. */
 #define SPREAD_NS (20 * NS_PER_MSEC)
@@ -91,61 +87,6 @@ static int add_cpu(void *context, int cpu)
 	return 0;
 }
 
-static int each_in_range(struct str range, int (*fn)(void *context, int cpu), void *context)
-{
-	struct str rest = range, first = str_cut(&rest, '-');
-	uint64_t from, to;
-	int r = 0;
-
-	if (!str_u64(first, &from))
-		return -EINVAL;
-	to = from;
-	if (first.n < range.n && !str_u64(rest, &to))
-		return -EINVAL;
-	if (to < from || to >= CPU_MAX)
-		return -EINVAL;
-	for (uint64_t cpu = from; cpu <= to && r == 0; cpu++)
-		r = fn(context, (int)cpu);
-	return r;
-}
-
-int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *context)
-{
-	struct str rest = str_trim(str_of(list));
-	int r = rest.n ? 0 : -EINVAL;
-
-	while (rest.n && r == 0)
-		r = each_in_range(str_cut(&rest, ','), fn, context);
-	return r;
-}
-
-static int note_highest(void *context, int cpu)
-{
-	uint32_t *n = context;
-
-	if ((uint32_t)cpu >= *n)
-		*n = (uint32_t)cpu + 1;
-	return 0;
-}
-
-static int read_online(struct buf *ret)
-{
-	int r = file_read(AT_FDCWD, "/sys/devices/system/cpu/online", ret, 65536);
-
-	return r == 0 ? buf_putc(ret, '\0') : r;
-}
-
-uint32_t perf_clock_count_online(void)
-{
-	struct buf text = BUF_NULL;
-	uint32_t n = 1;
-
-	if (read_online(&text) == 0)
-		events_each_cpu(text.p, note_highest, &n);
-	buf_free(&text);
-	return n;
-}
-
 static void sleep_until(int64_t ns)
 {
 	struct timespec at = {ns / NS_PER_SEC, ns % NS_PER_SEC};
@@ -177,13 +118,10 @@ static int start_all(const struct perf_clock *e, uint64_t period_ns, struct erro
 static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struct error *err)
 {
 	struct opening o = {e, err, period_ns, program, 0};
-	struct buf text = BUF_NULL;
 	int r;
 
 	*e = PERF_CLOCK_NULL;
-	r = read_online(&text);
-	if (r == 0)
-		r = events_each_cpu(text.p, add_cpu, &o);
+	r = online_cpus_each(add_cpu, &o);
 	if (r == -EINVAL && err->code == 0)
 		error_set(err, r,
 			  "the kernel's list of online CPUs "
@@ -192,7 +130,6 @@ static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struc
 		r = error_set(err, -ENODEV, "no CPU could be sampled");
 	if (r == 0)
 		r = start_all(e, period_ns, err);
-	buf_free(&text);
 	if (r != 0)
 		perf_clock_close(e);
 	return r;

@@ -27,9 +27,3 @@ int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err)
 
 /* After this the program is not started any more. */
 void perf_clock_close(struct perf_clock *e);
-
-/* One more than the number of the last CPU that is online, at least 1. */
-uint32_t perf_clock_count_online(void);
-
-/* Calls fn for each CPU of a kernel's list ("0-3,8"). -EINVAL on anything else. */
-int events_each_cpu(const char *list, int (*fn)(void *context, int cpu), void *context);

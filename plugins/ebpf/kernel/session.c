@@ -3,6 +3,7 @@
 #include "ebpf/kernel/session.h"
 
 #include "ebpf/kernel/bpf-jit-ranges.h"
+#include "ebpf/kernel/online-cpus.h"
 #include "ebpf/kernel/perf-clock.h"
 #include "ebpf/kernel/bpf-memory.h"
 #include "ebpf/kernel/orc-tables.h"
@@ -11,6 +12,7 @@
 #include "ebpf/kernel/task-work.h"
 #include "ebpf/kernel/types-excerpt.h"
 #include "ebpf/kernel/launches.h"
+#include "ebpf/unwinding/native-unwind.h"
 
 #include "base/check.h"
 #include "base/cleanup.h"
@@ -70,7 +72,7 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	/* Room for those of an interval that is read so late, where it is affordable. */
 	uint64_t samples = (uint64_t)o->rate_hz *
 			   ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
-	uint32_t n_online = perf_clock_count_online();
+	uint32_t n_online = online_cpus_end();
 	/* And for the snapshots of half a second in which all is new. */
 	uint64_t snapshots = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_snapshot) / 2;
 	uint32_t ring =
@@ -222,7 +224,7 @@ static int load(struct session *s, const struct session_options *o, struct error
 		return kernel_support_explain(err, -errno);
 	size_maps(s, o, (uint32_t)n_possible);
 	s->skel->rodata->sampler_hierarchy = proc_hierarchy_here();
-	s->skel->rodata->sampler_pc_mask = session_pc_mask();
+	s->skel->rodata->sampler_pc_mask = walk_pc_mask();
 	choose_programs(s);
 	s->skel->rodata->sampler_walks_kernel = orc_may_be_known();
 	if (s->skel->rodata->sampler_walks_kernel)
@@ -303,7 +305,7 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 
 bool session_has_room(const struct session *s)
 {
-	return perf_clock_count_online() <= s->tables.n_logs;
+	return online_cpus_end() <= s->tables.n_logs;
 }
 
 void session_defer_snapshots(struct session *s)
@@ -425,6 +427,11 @@ int session_fd(const struct session *s)
 	return bpf_map__fd(s->skel->maps.ring);
 }
 
+bool session_must_drain(const struct session *s)
+{
+	return false;
+}
+
 size_t session_ring_bytes(const struct session *s)
 {
 	return s->ring_bytes;
@@ -497,19 +504,6 @@ void session_continue_walks(struct session *s, bool on)
 
 	s->skel->bss->sampler_config.continuation = t->continuation &&
 						    task_work_take_faults(t, on) == 0 && on;
-}
-
-/* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an
- * address, 48 or with large addresses 52; our own stack is at the top of what there is. */
-uint64_t session_pc_mask(void)
-{
-#if defined(__aarch64__)
-	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
-
-	return (1ull << (top >> 48 ? 52 : 48)) - 1;
-#else
-	return ~0ull;
-#endif
 }
 
 uint32_t session_buffer(const struct session *s)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session: the loaded BPF programs and maps of bpf/sampler.bpf.c, their events, and what they
- * counted. One thread at a time.
+/* A session: what takes samples, and what it has counted. There are two, and a plugin is linked
+ * with one: the BPF programs and maps of bpf/sampler.bpf.c with their events (session.c), or perf
+ * events of the own process (plugins/self). One thread at a time.
  *
  * INVARIANTS
  *   - A buffer has one reader: session_swap returns after the last run that saw it active.
@@ -66,8 +67,11 @@ int session_forget_cgroups(struct session *s);
 /* The process will be reported again when it is sampled next. */
 void session_forget_process(struct session *s, const struct sampler_process_key *key);
 
-/* Readable when a process record waits or the ring is filling up; level. */
+/* Readable when the ring is filling up, or a process record waits that a program has sent. */
 int session_fd(const struct session *s);
+/* Whether the ring is filling up. Where the descriptor tells only the first who asks, who begins to
+ * wait for it asks this, too; else it is never true. */
+bool session_must_drain(const struct session *s);
 #define SESSION_RING_MAX_BYTES (16u << 20)
 /* What may wait in the kernel; follows from rate and CPUs. */
 size_t session_ring_bytes(const struct session *s);
@@ -102,12 +106,11 @@ void session_continue_walks(struct session *s, bool on);
 int session_report_launches(struct session *s);
 /* Watches what this process has executed. */
 void session_watch_program(struct session *s, const struct sampler_process_key *process);
-/* The bits of a return address that are address, on this machine. */
-uint64_t session_pc_mask(void);
 
 struct session_info {
 	bool loop; /* walks are one loop, else of fewer steps, by tail calls or in one program */
 	bool defer_snapshots; /* snapshots are taken by task work, in the thread itself */
+	bool user_only;       /* time in the kernel is not sampled */
 	uint32_t n_cpus;
 	uint32_t rate_hz;
 	uint64_t map_bytes;      /* as the kernel accounts them, without slabs */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From counts to a batch, and the small parts beside it: stacks, CPU lists. */
-#include "ebpf/kernel/perf-clock.h"
+#include "ebpf/kernel/online-cpus.h"
 #include "ebpf/samples/batch-rows.h"
 #include "ebpf/kernel/sample-table.h"
 #include "bpfwire/unwind-tables.h"
@@ -593,8 +593,8 @@ TEST(cpu_lists)
 	static const char *const broken[] = {"", "x", "3-1", "1-", "-1", "1,,2", "99999999999"};
 	uint64_t mask = 0;
 
-	expect_eq(events_each_cpu("0-3,8,10-11\n", count_cpu, &mask), 0);
+	expect_eq(cpu_list_each("0-3,8,10-11\n", count_cpu, &mask), 0);
 	expect_eq(mask, 0xd0f);
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
-		expect_eq(events_each_cpu(broken[i], count_cpu, &mask), -EINVAL);
+		expect_eq(cpu_list_each(broken[i], count_cpu, &mask), -EINVAL);
 }

@@ -97,7 +97,7 @@ bool file_unwind_walk(struct file_unwind *e, const struct andiron_extension *obj
 {
 	struct mapset own = *maps;
 	struct file_unwind_way way = {e, objects, &own};
-	struct walk_tables tables = {.context = &way, .find = find, .pc_mask = session_pc_mask()};
+	struct walk_tables tables = {.context = &way, .find = find, .pc_mask = walk_pc_mask()};
 
 	own.older = NULL;
 	e->n_walks++;

@@ -123,3 +123,16 @@ void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapsh
 		w->end = UNWIND_END_RUNTIME;
 	}
 }
+
+/* x86-64 leaves addresses as they are. arm64 signs return addresses in the bits above those of an
+ * address, 48 or with large addresses 52; our own stack is at the top of what there is. */
+uint64_t walk_pc_mask(void)
+{
+#if defined(__aarch64__)
+	uintptr_t top = (uintptr_t)__builtin_frame_address(0);
+
+	return (1ull << (top >> 48 ? 52 : 48)) - 1;
+#else
+	return ~0ull;
+#endif
+}

@@ -44,3 +44,6 @@ struct walk_tables {
 void walk_snapshot(const struct walk_tables *tables, const struct sampler_snapshot *snapshot,
 		   const struct walk_stack stacks[SAMPLER_COPIES], uint64_t word,
 		   struct andiron_walk *w);
+
+/* The bits of a return address that are address, on this machine. */
+uint64_t walk_pc_mask(void);

@@ -221,7 +221,7 @@ void unwinder_snapshot(struct unwinder *w, struct process *p, const struct sampl
 		       const struct walk_stack stacks[SAMPLER_COPIES])
 {
 	struct walk_tables tables = {w, slab, w->kernel->rules, UNWIND_RULES_MAX + 1,
-				     session_pc_mask()};
+				     walk_pc_mask()};
 	uint64_t word;
 
 	count(w, stacks);
