@@ -51,6 +51,7 @@ static const struct {
 	 {"MHD_add_response_header", "json_loadb", "protobuf_c_message_pack"}},
 	{"andiron-relabel.so", {NULL}},
 	{"andiron-scrape.so", {"curl_easy_setopt"}},
+	{"andiron-self.so", {"lzma_code"}},
 	{"andiron-status-http.so", {"MHD_get_daemon_info", "protobuf_c_message_pack"}},
 	{"andiron-symbolize.so", {"lzma_code"}},
 	{"andiron-v8.so", {"ring_buffer__new"}},

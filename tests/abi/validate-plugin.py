@@ -28,6 +28,7 @@ NEEDS = {
     "pyroscope.receive_http": "offer_batch",
     "otlp.receive": "offer_batch",
     "process.events": "CAP_",
+    "profile.self": "perf_event_paranoid",
     "pyroscope.ebpf": "CAP_",
     "discovery.kubernetes": "KUBERNETES_SERVICE_HOST",
     "discovery.kubelet": "localhost:10250",
