@@ -2,10 +2,10 @@
 /* A program whose own profile is in Pyroscope while it runs, and no other program's.
  *
  *     cc -O1 -g itself-to-pyroscope.c $(pkg-config --cflags --libs andiron) -o itself
- *     sudo setcap cap_bpf,cap_perfmon+ep itself
  *     ./itself 60 http://localhost:4040
  *
- * These two capabilities suffice. Without them andiron_start says which is missing, and the program
+ * It needs no privilege, only a kernel that lets a process sample itself
+ * (kernel.perf_event_paranoid 2 or less). Where it does not, andiron_start says so, and the program
  * does its work without a profile. */
 #include <andiron/embed.h>
 
@@ -14,13 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define CONFIGURATION                                                                              \
-	"pyroscope.ebpf \"self\" {\n"                                                              \
-	"  targets      = [{\"__process_pid__\" = \"%d\", \"service_name\" = \"itself-c\"}]\n"     \
-	"  targets_only = true\n"                                                                  \
-	"  forward_to   = [pyroscope.write.server.receiver]\n"                                     \
+	"profile.self \"program\" {\n"                                                             \
+	"  labels     = {\"service_name\" = \"itself-c\"}\n"                                       \
+	"  forward_to = [pyroscope.write.server.receiver]\n"                                       \
 	"}\n"                                                                                      \
 	"pyroscope.write \"server\" {\n"                                                           \
 	"  endpoint {\n"                                                                           \
@@ -34,7 +32,7 @@ static struct andiron *profile_itself(const char *url)
 	struct andiron_embed how = {.size = sizeof(how)};
 	struct andiron *a = NULL;
 	char text[1024], *why = NULL;
-	int n = snprintf(text, sizeof(text), CONFIGURATION, (int)getpid(), url);
+	int n = snprintf(text, sizeof(text), CONFIGURATION, url);
 
 	how.plugin_dirs = getenv("PLUGIN_DIRS"); /* both are for a build that is not installed */
 	how.worker = getenv("WORKER");

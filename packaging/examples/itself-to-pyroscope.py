@@ -4,13 +4,15 @@
 
     itself-to-pyroscope.py SECONDS URL
 
-It needs CAP_BPF and CAP_PERFMON. A script has none of its own: a unit of systemd has them with
-AmbientCapabilities=, and by hand
+Functions of Python need CAP_BPF and CAP_PERFMON. A script has none of its own: a unit of systemd
+has them with AmbientCapabilities=, and by hand
 
     sudo setpriv --reuid "$USER" --regid "$USER" --init-groups --inh-caps +bpf,+perfmon \
         --ambient-caps +bpf,+perfmon python3 itself-to-pyroscope.py 60 http://localhost:4040
 
-Without them start() says which is missing, and the program does its work without a profile.
+Without them start() says which is missing, and the profile has the native functions alone: the
+interpreter's, and those of extensions. Where the kernel does not allow that either, the program
+does its work without a profile.
 """
 
 import os
@@ -19,12 +21,18 @@ import time
 
 import andiron
 
-CONFIGURATION = """pyroscope.ebpf "self" {{
+FUNCTIONS = """pyroscope.ebpf "program" {{
   targets      = [{{"__process_pid__" = "{pid}", "service_name" = "itself-python"}}]
   targets_only = true
   forward_to   = [pyroscope.write.server.receiver]
 }}
-pyroscope.write "server" {{
+"""
+NATIVE = """profile.self "program" {{
+  labels     = {{"service_name" = "itself-python"}}
+  forward_to = [pyroscope.write.server.receiver]
+}}
+"""
+SERVER = """pyroscope.write "server" {{
   endpoint {{
     url = "{url}"
   }}
@@ -34,14 +42,16 @@ pyroscope.write "server" {{
 
 def profile_itself(url, **how):
     """The agent, or None where there will be no profile."""
-    agent = andiron.Agent(**how)
-    try:
-        agent.load(CONFIGURATION.format(pid=os.getpid(), url=url))
-        agent.start()
-        return agent
-    except andiron.Error as why:
-        print("no profile:", why, file=sys.stderr)
-        agent.close()
+    for sampler, lost in ((FUNCTIONS, "functions of Python"), (NATIVE, "profile")):
+        agent = andiron.Agent(**how)
+        try:
+            agent.load((sampler + SERVER).format(pid=os.getpid(), url=url))
+            agent.start()
+            return agent
+        except andiron.Error as why:
+            print(f"no {lost}: {why}", file=sys.stderr)
+            agent.close()
+    return None
 
 
 def work(seconds):

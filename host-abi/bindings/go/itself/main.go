@@ -4,10 +4,10 @@
 // program's.
 //
 //	CGO_ENABLED=0 go build -o itself ./itself
-//	sudo setcap cap_bpf,cap_perfmon+ep itself
 //	./itself 60 http://localhost:4040
 //
-// These two capabilities suffice. Without them Start says which is missing, and the program does
+// It needs no privilege, only a kernel that lets a process sample itself
+// (kernel.perf_event_paranoid 2 or less). Where it does not, Start says so, and the program does
 // its work without a profile. LIBRARY, PLUGIN_DIRS and WORKER say where the parts are if they are
 // not installed.
 package main
@@ -23,10 +23,9 @@ import (
 	andiron "andiron/host-abi/bindings/go"
 )
 
-const configuration = `pyroscope.ebpf "self" {
-  targets      = [{"__process_pid__" = "%d", "service_name" = "itself-go"}]
-  targets_only = true
-  forward_to   = [pyroscope.write.server.receiver]
+const configuration = `profile.self "program" {
+  labels     = {"service_name" = "itself-go"}
+  forward_to = [pyroscope.write.server.receiver]
 }
 pyroscope.write "server" {
   endpoint {
@@ -44,7 +43,7 @@ func profileItself(url string) (*andiron.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = a.Load("itself", fmt.Sprintf(configuration, os.Getpid(), url)); err == nil {
+	if _, err = a.Load("itself", fmt.Sprintf(configuration, url)); err == nil {
 		err = a.Start()
 	}
 	if err != nil {
