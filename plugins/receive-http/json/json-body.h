@@ -9,7 +9,9 @@
 #include <jansson.h>
 
 #define JSON_BODY_MAX_VALUES 200000u
+/* jansson takes stack for each level, of which a worker has 256 KiB. */
+#define JSON_BODY_MAX_DEPTH  64u
 
-/* Reads it: 0 and *ret, whose reference is the caller's, or -EBADMSG, or -E2BIG (too many values),
- * and a text. O(bytes). */
+/* Reads it: 0 and *ret, whose reference is the caller's, or -EBADMSG (too deep, too), or -E2BIG
+ * (too many values), and a text. O(bytes). */
 int json_body_load(struct str body, json_t **ret, struct error *err);

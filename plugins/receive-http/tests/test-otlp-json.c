@@ -132,6 +132,35 @@ TEST(values_are_counted)
 	buf_free(&wire);
 }
 
+/* What looks like values in a text is none. */
+TEST(texts_are_no_values)
+{
+	struct buf text = BUF_NULL, wire = BUF_NULL;
+	struct error err = ERROR_NULL;
+
+	buf_str_append(&text, STR("{\"x\":\"\\\\\\\""));
+	for (uint32_t i = 0; i < JSON_BODY_MAX_VALUES; i++)
+		buf_str_append(&text, i % 2 ? STR(",[") : STR("{,"));
+	buf_str_append(&text, STR("\"}"));
+	expect_eq(otlp_json_read(buf_str(&text), &wire, &err), 0);
+	buf_free(&text);
+	buf_free(&wire);
+}
+
+TEST(levels_are_counted)
+{
+	struct buf text = BUF_NULL, wire = BUF_NULL;
+	struct error err = ERROR_NULL;
+
+	buf_str_append(&text, STR("{\"x\":"));
+	for (uint32_t i = 0; i < JSON_BODY_MAX_DEPTH; i++)
+		buf_str_append(&text, STR("["));
+	expect_eq(otlp_json_read(buf_str(&text), &wire, &err), -EBADMSG);
+	expect(strstr(err.text, "more than 64 levels deep"));
+	buf_free(&text);
+	buf_free(&wire);
+}
+
 static int take_whole(void *context)
 {
 	struct error err;
