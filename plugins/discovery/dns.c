@@ -5,11 +5,10 @@
 #include "abi/value.h"
 #include "base/clock.h"
 #include "discovery/resolver.h"
+#include "proc/thread.h"
 
 #include <arpa/nameser.h>
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -25,6 +24,7 @@ struct dns {
 	int64_t refresh_ns;
 	uint64_t timer;
 	struct resolver *resolver; /* NULL: none could be had */
+	size_t first;              /* name of the next round, which goes on from there */
 	bool looking_up, stopped;
 	struct dns_counts counts;
 };
@@ -44,7 +44,7 @@ struct round {
 	struct resolver *resolver;
 	enum dns_type type;
 	uint16_t port;
-	size_t n;
+	size_t n, first;
 	struct lookup all[];
 };
 
@@ -130,7 +130,8 @@ static struct round *round_new(struct dns *d)
 			    .resolver = resolver_retain(d->resolver),
 			    .type = d->type,
 			    .port = d->port,
-			    .n = d->names.n};
+			    .n = d->names.n,
+			    .first = d->first};
 	for (size_t i = 0; i < r->n; i++) {
 		r->all[i].name = str_dup(d->names.p[i]);
 		if (!r->all[i].name) {
@@ -157,8 +158,24 @@ static const char *reason(int result)
 		return "the answer is damaged";
 	case -EPIPE:
 		return "the process that speaks to servers has ended, and another is started";
+	case -ENAMETOOLONG:
+		return "no name of DNS is so long";
 	default:
 		return "no server of /etc/resolv.conf answers for it";
+	}
+}
+
+/* One name may cost the round its process, and all behind it their answers: so the next one begins
+ * behind that name. */
+static void choose_first(struct dns *d, const struct round *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		size_t at = (r->first + i) % r->n;
+
+		if (r->all[at].result != -EPIPE)
+			continue;
+		d->first = (at + 1) % r->n;
+		return;
 	}
 }
 
@@ -167,6 +184,7 @@ static void take(struct dns *d, struct round *r)
 	const struct lookup *failed = NULL;
 	int code = 0;
 
+	choose_first(d, r);
 	for (size_t i = 0; i < r->n; i++) {
 		struct source *source = sources_get(&d->sources, r->all[i].name);
 
@@ -208,8 +226,11 @@ static void *run_round(void *context)
 	struct round *r = context;
 	uint8_t *answer = malloc(NS_MAXMSG);
 
-	for (size_t i = 0; i < r->n; i++)
-		r->all[i].result = answer ? look_up(r, &r->all[i], answer) : -ENOMEM;
+	for (size_t i = 0; i < r->n; i++) {
+		struct lookup *l = &r->all[(r->first + i) % r->n];
+
+		l->result = answer ? look_up(r, l, answer) : -ENOMEM;
+	}
 	free(answer);
 	/* A component that has gone is not told. */
 	if (r->context.host->post(r->context.instance, on_round, r) < 0)
@@ -217,10 +238,8 @@ static void *run_round(void *context)
 	return NULL;
 }
 
-/* The thread has all signals blocked, as the ABI wants it. */
 static int start_thread(struct round *r)
 {
-	sigset_t all, before;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int code = -pthread_attr_init(&attr);
@@ -229,10 +248,7 @@ static int start_thread(struct round *r)
 		return code;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = -pthread_create(&thread, &attr, run_round, r);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	code = -thread_start(&thread, &attr, run_round, r);
 	pthread_attr_destroy(&attr);
 	return code;
 }

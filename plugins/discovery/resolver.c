@@ -27,6 +27,8 @@
 #define TRIES       2 /* asked so often */
 /* More than all servers and all domains of a search list take. */
 #define LONGEST_MS 180000
+/* So long one that is killed is waited for. */
+#define END_MS     500
 
 #define ASK    1u /* a name */
 #define ANSWER 32u
@@ -141,6 +143,8 @@ int resolver_ask(struct resolver *r, const char *name, int type, uint8_t *answer
 	struct channel_message m;
 	int code;
 
+	if (strlen(name) >= NS_MAXDNAME)
+		return -ENAMETOOLONG;
 	if (r->pidfd < 0)
 		return look_up(name, type, answer);
 	code = resolver_await(r, &unused);
@@ -179,14 +183,16 @@ struct resolver *resolver_retain(struct resolver *r)
 
 void resolver_release(struct resolver *r)
 {
+	struct pollfd gone = {.events = POLLIN};
 	siginfo_t info;
 
 	if (!r || atomic_fetch_sub(&r->references, 1) != 1)
 		return;
 	resolver_end(r);
-	while (r->pidfd >= 0 && waitid((idtype_t)P_PIDFD, (id_t)r->pidfd, &info, WEXITED) < 0 &&
-	       errno == EINTR)
-		;
+	gone.fd = r->pidfd;
+	/* One that hangs in the kernel stays a zombie later: this may be the host's loop. */
+	if (r->pidfd >= 0 && poll(&gone, 1, END_MS) > 0)
+		waitid((idtype_t)P_PIDFD, (id_t)r->pidfd, &info, WEXITED);
 	if (r->pidfd >= 0)
 		close(r->pidfd);
 	if (r->channel.fd >= 0)

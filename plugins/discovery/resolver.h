@@ -22,7 +22,8 @@ int resolver_start(const struct abi_context *context, struct resolver **ret);
 int resolver_await(struct resolver *r, struct error *err);
 
 /* Writes the answer for a name and a type of RFC 1035 (NS_MAXMSG bytes of room) and returns its
- * bytes; 0: there is no such record; -EAGAIN: no server says whether; or -EPIPE: no process. */
+ * bytes; 0: there is no such record; -EAGAIN: no server says whether; -ENAMETOOLONG; or -EPIPE: no
+ * process. */
 int resolver_ask(struct resolver *r, const char *name, int type, uint8_t *answer);
 
 /* Whether another has to be started, since this one has ended or files that it reads were replaced.

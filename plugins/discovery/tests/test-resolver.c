@@ -132,6 +132,20 @@ TEST(answers_are_passed_on)
 	expect(memcmp(answer, "bytes", 5) == 0);
 }
 
+/* A name that is longer than there are any costs nobody else an answer. */
+TEST(a_name_may_be_too_long)
+{
+	static uint8_t answer[NS_MAXMSG];
+	static char name[NS_MAXDNAME + 1];
+	struct resolver *r = begin(answers);
+
+	memset(name, 'a', NS_MAXDNAME);
+	expect_eq(resolver_ask(r, name, ns_t_a, answer), -ENAMETOOLONG);
+	expect(!resolver_is_worn(r));
+	expect_eq(ask(r, answer), 5);
+	resolver_release(r);
+}
+
 static void answers_another_type(int socket)
 {
 	say(socket, ANSWER, ns_t_mx, STR("bytes"));
