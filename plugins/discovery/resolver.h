@@ -15,7 +15,7 @@
 
 struct resolver;
 
-/* Starts it: 0, or why there is none for now. [some milliseconds] */
+/* Starts it: 0, or a negative errno. [some milliseconds] */
 int resolver_start(const struct abi_context *context, struct resolver **ret);
 /* Waits until the process is confined: 0; -EPERM and a text where it says that it cannot be; or
  * what is wrong with it. */

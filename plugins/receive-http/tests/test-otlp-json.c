@@ -116,49 +116,50 @@ TEST(damage_is_named)
 	expect_eq(wire.n, 0);
 }
 
+/* A request of `begin`, n pieces, which are the two of `many` in turn, and `end`. */
+static int take_many(const char *begin, const char *const many[2], uint32_t n, const char *end,
+		     struct error *err)
+{
+	struct buf text = BUF_NULL, wire = BUF_NULL;
+	int rc;
+
+	buf_str_append(&text, str_of(begin));
+	for (uint32_t i = 0; i < n; i++)
+		buf_str_append(&text, str_of(many[i % 2]));
+	buf_str_append(&text, str_of(end));
+	*err = ERROR_NULL;
+	rc = otlp_json_read(buf_str(&text), &wire, err);
+	buf_free(&text);
+	buf_free(&wire);
+	return rc;
+}
+
 /* What the smallest bytes make of themselves is bounded. */
 TEST(values_are_counted)
 {
-	struct buf text = BUF_NULL, wire = BUF_NULL;
-	struct error err = ERROR_NULL;
+	static const char *const zeros[] = {",0", ",0"};
+	struct error err;
 
-	buf_str_append(&text, STR("{\"x\":[0"));
-	for (uint32_t i = 0; i < JSON_BODY_MAX_VALUES; i++)
-		buf_str_append(&text, STR(",0"));
-	buf_str_append(&text, STR("]}"));
-	expect_eq(otlp_json_read(buf_str(&text), &wire, &err), -E2BIG);
+	expect_eq(take_many("{\"x\":[0", zeros, JSON_BODY_MAX_VALUES, "]}", &err), -E2BIG);
 	expect(strstr(err.text, "more than 200000 JSON values"));
-	buf_free(&text);
-	buf_free(&wire);
 }
 
 /* What looks like values in a text is none. */
 TEST(texts_are_no_values)
 {
-	struct buf text = BUF_NULL, wire = BUF_NULL;
-	struct error err = ERROR_NULL;
+	static const char *const marks[] = {"{,", ",["};
+	struct error err;
 
-	buf_str_append(&text, STR("{\"x\":\"\\\\\\\""));
-	for (uint32_t i = 0; i < JSON_BODY_MAX_VALUES; i++)
-		buf_str_append(&text, i % 2 ? STR(",[") : STR("{,"));
-	buf_str_append(&text, STR("\"}"));
-	expect_eq(otlp_json_read(buf_str(&text), &wire, &err), 0);
-	buf_free(&text);
-	buf_free(&wire);
+	expect_eq(take_many("{\"x\":\"\\\\\\\"", marks, JSON_BODY_MAX_VALUES, "\"}", &err), 0);
 }
 
 TEST(levels_are_counted)
 {
-	struct buf text = BUF_NULL, wire = BUF_NULL;
-	struct error err = ERROR_NULL;
+	static const char *const lists[] = {"[", "["};
+	struct error err;
 
-	buf_str_append(&text, STR("{\"x\":"));
-	for (uint32_t i = 0; i < JSON_BODY_MAX_DEPTH; i++)
-		buf_str_append(&text, STR("["));
-	expect_eq(otlp_json_read(buf_str(&text), &wire, &err), -EBADMSG);
+	expect_eq(take_many("{\"x\":", lists, JSON_BODY_MAX_DEPTH, "", &err), -EBADMSG);
 	expect(strstr(err.text, "more than 64 levels deep"));
-	buf_free(&text);
-	buf_free(&wire);
 }
 
 static int take_whole(void *context)
