@@ -157,7 +157,7 @@ static void report_process(struct session *s)
 {
 	struct error unheard = ERROR_NULL;
 
-	if (!s->news || s->reported)
+	if (!s->news)
 		return;
 	s->news = false;
 	s->reported = true;
@@ -223,7 +223,8 @@ static void on_sample(void *context, const struct own_sample *sample)
 		return;
 	}
 	s->counters[s->buffer].taken++;
-	report_process(s);
+	if (!s->reported)
+		report_process(s);
 	send_stack(s, sample, id);
 	if (sample->stack && sample->n_stack <= OWN_STACK_BYTES)
 		send_snapshot(s, sample, id);
@@ -235,11 +236,9 @@ static void drain(struct session *s)
 
 	if (!s->events)
 		return;
-	s->reported = false;
 	report_process(s);
 	s->reported = false;
 	own_events_read(s->events, &out);
-	s->reported = false;
 	report_process(s);
 }
 
