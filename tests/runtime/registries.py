@@ -68,9 +68,10 @@ NPM = {
 
 # The SHA-256 of each jar, by "group:artifact:version".
 MAVEN = {
+    "io.pyroscope:agent:2.1.2": "bbf88777b8241934ce24447cd6bd1be3f80497d153972d32a716fb21b1e12b32",
     "tools.profiler:async-profiler:4.1": (
         "5535baa56133628cfffe2f05ca9bfef1fae3d5abe49835447262b1c6da4a9582"
-    )
+    ),
 }
 
 

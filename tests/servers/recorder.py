@@ -119,4 +119,5 @@ def profiles_of(path, headers, body):
         return [body]
     parts = (b"\r\n" + body).split(b"\r\n--" + boundary[1].encode())
     heads = (part.partition(b"\r\n\r\n") for part in parts)
-    return [data for head, _, data in heads if b'name="profile"' in head]
+    names = (b'name="profile"', b'name="jfr"')
+    return [data for head, _, data in heads if any(name in head for name in names)]

@@ -13,18 +13,24 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 
 from otelcol import Collector
-from pyroscope import DEADLINE, Pyroscope, free_ports, get, run, until
+from pyroscope import DEADLINE, Pyroscope, Skip, free_ports, get, run, until
 from recorder import Recorder
 from wire import piece, profile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "runtime"))
+import registries  # noqa: E402
 
 ANDIRON = os.environ["ANDIRON"]
 FORM = "multipart/form-data; boundary=b"
@@ -155,14 +161,13 @@ def through(command, least, **environment):
             ledger = agent.stop()
             assert behind.profiles() == sent, (len(behind.profiles()), len(sent))
             assert ledger["taken"] == len(sent), ledger
-            if server.stand_in:
-                return server.series()
-            return []
+            paths = [path for path, _, _, _ in behind.requests]
+            return server.series() if server.stand_in else [], paths, sent
 
 
 def go_sdk():
     """Pyroscope's Go client: every profile comes through byte for byte, under its own name."""
-    series = through([get("sdk-go")], 8)
+    series, _, _ = through([get("sdk-go")], 8)
     names = {one["__name__"] for one in series}
     assert {"process_cpu", "memory", "mutex", "block"} <= names, names
     assert {one["service_name"] for one in series} == {"sdk.go"}, series
@@ -171,10 +176,27 @@ def go_sdk():
 
 def python_sdk():
     """Pyroscope's Python client, which pushes by the push API: the same."""
-    program = os.path.join(os.path.dirname(__file__), "sdk-python", "program.py")
-    series = through([sys.executable, program], 1, PYTHONPATH=get("sdk-python"))
+    program = os.path.join(HERE, "sdk-python", "program.py")
+    series, _, _ = through([sys.executable, program], 1, PYTHONPATH=get("sdk-python"))
     assert {one["__name__"] for one in series} == {"process_cpu"}, series
     assert {one["service_name"] for one in series} == {"sdk.python"}, series
+
+
+def java_sdk():
+    """Pyroscope's Java client, which sends recordings of JFR: the same."""
+    if not shutil.which("java"):
+        raise Skip("Java is missing; install default-jdk-headless")
+    try:
+        client = registries.maven("io.pyroscope:agent:2.1.2")
+    except registries.Missing as why:
+        raise Skip(f"needs Pyroscope's Java client: {why}") from why
+    program = os.path.join(HERE, "sdk-java", "Program.java")
+    _, paths, sent = through(["java", "-cp", client, program], 2)
+    for path in paths:
+        query = urllib.parse.parse_qs(urllib.parse.urlparse(path).query)
+        assert query["name"] == ["sdk.java{pyroscope_spy=javaspy,region=eu}"], path
+        assert query["format"] == ["jfr"] and query["spyName"] == ["javaspy"], path
+    assert all(gzip.decompress(recording).startswith(b"FLR\0") for recording in sent)
 
 
 def folded():
@@ -471,6 +493,7 @@ sys.exit(
         [
             go_sdk,
             python_sdk,
+            java_sdk,
             folded,
             faults_are_told,
             strangers,

@@ -87,6 +87,7 @@ func (s *server) routes() http.Handler {
 		fmt.Fprintln(w, s.store.compact())
 	})
 	mux.HandleFunc("POST /v1development/profiles", s.otlp)
+	mux.HandleFunc("POST /ingest", s.ingest)
 	mux.HandleFunc("GET /control/requests", s.faults.count)
 	return mux
 }
