@@ -11,6 +11,8 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -39,6 +41,7 @@ struct http1 {
 	struct MHD_Daemon *daemon;
 	struct connection *connections;
 	struct http1_request *suspended;
+	unsigned int clients; /* SERVER_CLIENTS_… */
 };
 
 struct http1_request {
@@ -71,6 +74,46 @@ static struct connection *line_of(struct MHD_Connection *connection)
 		->socket_context;
 }
 
+/* A certificate that a client has shown: a chain to an authority, and made for clients. */
+static int verify_shown(gnutls_session_t session, bool needed)
+{
+	gnutls_typed_vdata_st purpose = {
+		.type = GNUTLS_DT_KEY_PURPOSE_OID,
+		.data = (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT,
+	};
+	unsigned int n = 0, status = 0;
+
+	if (!gnutls_certificate_get_peers(session, &n) || n == 0)
+		return needed ? -1 : 0;
+	if (gnutls_certificate_verify_peers(session, &purpose, 1, &status) < 0 || status)
+		return -1;
+	return 0;
+}
+
+static int verify_needed(gnutls_session_t session)
+{
+	return verify_shown(session, true);
+}
+
+static int verify_given(gnutls_session_t session)
+{
+	return verify_shown(session, false);
+}
+
+/* libmicrohttpd would take any certificate, and none, and leave the rest to each request. */
+static void ask_client(unsigned int clients, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	gnutls_session_t session = info->tls_session;
+	bool needed = clients & SERVER_CLIENTS_NEEDED;
+
+	gnutls_certificate_server_set_request(session, needed ? GNUTLS_CERT_REQUIRE
+							      : GNUTLS_CERT_REQUEST);
+	if (clients & SERVER_CLIENTS_VERIFIED)
+		gnutls_session_set_verify_function(session, needed ? verify_needed : verify_given);
+}
+
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -78,6 +121,8 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 	struct connection *line = *socket_context;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		if (s->clients)
+			ask_client(s->clients, connection);
 		line = calloc(1, sizeof(*line));
 		if (!line)
 			return; /* its first request is refused */
@@ -360,16 +405,19 @@ int http1_open(const struct server_options *o, struct server **ret)
 	struct MHD_OptionItem tls[] = {
 		{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->cert},
 		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key},
+		{o->client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+		 (void *)(uintptr_t)o->client_ca},
 		{MHD_OPTION_END, 0, NULL},
 	};
 
 	if (!s)
 		return -ENOMEM;
 	s->server.protocol = &http1_protocol;
+	s->clients = o->cert ? o->clients : 0;
 	if (o->cert)
 		flags |= MHD_USE_TLS;
 	else
-		tls[0] = tls[2];
+		tls[0] = tls[3];
 	errno = 0;
 	s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, answer, s, MHD_OPTION_CONNECTION_LIMIT,
 				     o->limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

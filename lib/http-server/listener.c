@@ -20,6 +20,7 @@ static bool options_equal(const struct server_options *a, const struct server_op
 	return a->open == b->open && a->port == b->port && !a->address == !b->address &&
 	       str_eq(str_of(a->address), str_of(b->address)) &&
 	       str_eq(str_of(a->cert), str_of(b->cert)) && str_eq(str_of(a->key), str_of(b->key)) &&
+	       str_eq(str_of(a->client_ca), str_of(b->client_ca)) && a->clients == b->clients &&
 	       limits_equal(&a->limits, &b->limits);
 }
 

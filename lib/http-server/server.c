@@ -19,6 +19,7 @@ void server_options_fini(struct server_options *o)
 	free((char *)(uintptr_t)o->address);
 	free((char *)(uintptr_t)o->cert);
 	free((char *)(uintptr_t)o->key);
+	free((char *)(uintptr_t)o->client_ca);
 	*o = (struct server_options){0};
 }
 
@@ -28,7 +29,9 @@ int server_options_copy(struct server_options *ret, const struct server_options 
 	ret->address = from->address ? str_dup(str_of(from->address)) : NULL;
 	ret->cert = from->cert ? str_dup(str_of(from->cert)) : NULL;
 	ret->key = from->key ? str_dup(str_of(from->key)) : NULL;
-	if (!ret->address == !from->address && !ret->cert == !from->cert && !ret->key == !from->key)
+	ret->client_ca = from->client_ca ? str_dup(str_of(from->client_ca)) : NULL;
+	if (!ret->address == !from->address && !ret->cert == !from->cert &&
+	    !ret->key == !from->key && !ret->client_ca == !from->client_ca)
 		return 0;
 	server_options_fini(ret);
 	return -ENOMEM;

@@ -42,12 +42,19 @@ struct server_events {
 struct server_options;
 typedef int (*server_open_fn)(const struct server_options *options, struct server **ret);
 
+/* What of certificates of clients; bits. */
+#define SERVER_CLIENTS_ASKED    (1u << 0) /* a client is asked for one */
+#define SERVER_CLIENTS_NEEDED   (1u << 1) /* it has to have one */
+#define SERVER_CLIENTS_VERIFIED (1u << 2) /* what it shows has to be of `client_ca` */
+
 struct server_options {
 	server_open_fn open; /* NULL: HTTP/1.1 */
 	/* A numeric one, IPv4 or IPv6; "": all of this machine; NULL, of a listener: none. */
 	const char *address;
 	uint16_t port;          /* 0: any that is free */
 	const char *cert, *key; /* PEM; NULL: without TLS */
+	const char *client_ca;  /* PEM; NULL: none. Clients are told its names */
+	unsigned int clients;   /* 0: they are not asked */
 	struct server_limits limits;
 };
 

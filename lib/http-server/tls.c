@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gnutls/x509.h>
 #include <stdlib.h>
 
 #define MAX_PEM ((size_t)256 << 10)
@@ -19,10 +20,12 @@ static const struct andiron_option tls[] = {
 	       "File with the certificate; read at the start and at a reload."),
 	OPTION(SECRET, "key_pem", NULL, "Key of the certificate as PEM."),
 	OPTION(STRING, "key_file", NULL, "File with the key; read likewise."),
-	OPTION(STRING, "client_ca_pem", NULL, "Refused: clients are not asked for certificates."),
-	OPTION(STRING, "client_ca_file", NULL, "Refused likewise."),
+	OPTION(STRING, "client_ca_pem", NULL,
+	       "Authorities, as PEM, that certificates of clients must come from."),
+	OPTION(STRING, "client_ca_file", NULL, "File with them; read likewise."),
 	OPTION(STRING, "client_auth_type", "\"NoClientCert\"",
-	       "Whether clients must show a certificate; only \"NoClientCert\" is done here."),
+	       "What clients must show: NoClientCert, RequestClientCert, RequireAnyClientCert, "
+	       "VerifyClientCertIfGiven or RequireAndVerifyClientCert."),
 	/* A text in the servers of Alloy's components, a list in its block http. */
 	OPTION(STRINGS, "cipher_suites", NULL, "Accepted for Alloy's files.",
 	       .flags = ANDIRON_OPTION_IGNORED | ANDIRON_OPTION_LENIENT, .effect = CHOSEN),
@@ -40,11 +43,61 @@ static struct str text_of(const struct andiron_value *map, const char *name)
 	return map ? value_str(map, name, STR_NULL) : STR_NULL;
 }
 
+#define ASKED	 SERVER_CLIENTS_ASKED
+#define NEEDED	 (ASKED | SERVER_CLIENTS_NEEDED)
+#define VERIFIED SERVER_CLIENTS_VERIFIED
+
+static const struct {
+	const char *name;
+	unsigned int clients;
+} auth_types[] = {
+	{"", 0},
+	{"NoClientCert", 0},
+	{"RequestClientCert", ASKED},
+	{"RequireAnyClientCert", NEEDED},
+	{"RequireClientCert", NEEDED}, /* an older name, which Alloy's components take */
+	{"VerifyClientCertIfGiven", ASKED | VERIFIED},
+	{"RequireAndVerifyClientCert", NEEDED | VERIFIED},
+};
+
+/* Whether the type is one of them. */
+static bool clients_of(const struct andiron_value *t, unsigned int *ret)
+{
+	struct str auth = text_of(t, "client_auth_type");
+
+	for (size_t i = 0; i < sizeof(auth_types) / sizeof(*auth_types); i++)
+		if (str_is(auth, auth_types[i].name)) {
+			*ret = auth_types[i].clients;
+			return true;
+		}
+	return false;
+}
+
+static const char *clients_fault(const struct andiron_value *t)
+{
+	bool ca = text_of(t, "client_ca_pem").n, ca_file = text_of(t, "client_ca_file").n;
+	unsigned int clients;
+
+	if (!clients_of(t, &clients))
+		return "has an unknown client_auth_type; write NoClientCert, "
+		       "RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or "
+		       "RequireAndVerifyClientCert";
+	if (ca && ca_file)
+		return "has both client_ca_pem and client_ca_file; leave one out";
+	if ((ca || ca_file) && !clients)
+		return "names an authority for certificates of clients and asks for none; write "
+		       "client_auth_type = \"RequireAndVerifyClientCert\"";
+	/* Alloy would take the certificate of everybody who has one of a public authority. */
+	if ((clients & VERIFIED) && !ca && !ca_file)
+		return "cannot verify clients without an authority; name client_ca_file or "
+		       "client_ca_pem";
+	return NULL;
+}
+
 const char *server_tls_fault(const struct andiron_value *t)
 {
 	bool cert = text_of(t, "cert_pem").n, cert_file = text_of(t, "cert_file").n;
 	bool key = text_of(t, "key_pem").n, key_file = text_of(t, "key_file").n;
-	struct str auth = text_of(t, "client_auth_type");
 
 	if (!t)
 		return NULL;
@@ -53,10 +106,7 @@ const char *server_tls_fault(const struct andiron_value *t)
 		       "key_pem)";
 	if ((cert && cert_file) || (key && key_file))
 		return "has both a text and a file of one thing; leave one out";
-	if (text_of(t, "client_ca_pem").n || text_of(t, "client_ca_file").n ||
-	    (auth.n && !str_is(auth, "NoClientCert")))
-		return "cannot ask clients for certificates; put a proxy in front that does";
-	return NULL;
+	return clients_fault(t);
 }
 
 /* A PEM from its text or its file. */
@@ -86,12 +136,41 @@ static int read_pem(const struct andiron_value *t, const char *pem, const char *
 	return copy ? 0 : -ENOMEM;
 }
 
+/* libmicrohttpd takes a text without any, and then nobody is taken. */
+static int check_authorities(const char *pem, struct error *err)
+{
+	gnutls_datum_t text = {(unsigned char *)(uintptr_t)pem, (unsigned int)strlen(pem)};
+	gnutls_x509_crt_t *all = NULL;
+	unsigned int n = 0;
+	int rc = gnutls_x509_crt_list_import2(&all, &n, &text, GNUTLS_X509_FMT_PEM, 0);
+
+	if (rc == GNUTLS_E_MEMORY_ERROR)
+		return -ENOMEM;
+	if (rc < 0)
+		return error_set(err, -EINVAL,
+				 "tls: client_ca_file or client_ca_pem has no certificates that "
+				 "can be read (%s); name those of the authority",
+				 gnutls_strerror(rc));
+	while (n)
+		gnutls_x509_crt_deinit(all[--n]);
+	gnutls_free(all);
+	return 0;
+}
+
 int server_tls_read(const struct andiron_value *t, struct server_options *options,
 		    struct error *err)
 {
-	int rc = t ? read_pem(t, "cert_pem", "cert_file", &options->cert, err) : 0;
+	int rc;
 
-	if (t && !rc)
+	if (!t)
+		return 0;
+	if (!clients_of(t, &options->clients))
+		return error_set(err, -EINVAL, "tls: the client_auth_type is unknown");
+	rc = read_pem(t, "cert_pem", "cert_file", &options->cert, err);
+	if (!rc)
 		rc = read_pem(t, "key_pem", "key_file", &options->key, err);
-	return rc;
+	if (rc || !(text_of(t, "client_ca_pem").n || text_of(t, "client_ca_file").n))
+		return rc;
+	rc = read_pem(t, "client_ca_pem", "client_ca_file", &options->client_ca, err);
+	return rc ? rc : check_authorities(options->client_ca, err);
 }

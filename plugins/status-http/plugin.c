@@ -30,7 +30,8 @@ static const struct andiron_option options[] = {
 	       "How long profiles that are forwarded to its receiver are kept for /flame and "
 	       "/profile, at most 16 MiB of them.",
 	       .min = 1, .max = 86400000000000, .since = "0.1"),
-	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",
+	OPTION(BLOCK, "tls", NULL,
+	       "Certificate and key, and what clients must show; without it, plain HTTP.",
 	       .block = &server_tls_options, .since = "0.1"),
 	OPTION(BLOCK, "auth", NULL, "Who may ask; without it, everybody.", .block = &auth_options,
 	       .since = "0.1"),

@@ -30,6 +30,7 @@ LIBRARIES = {
     "libiberty": "libiberty",
     "demangle.h": "libiberty",
     "yaml.h": "yaml",
+    "gnutls": "gnutls",
     "microhttpd.h": "microhttpd",
     "nghttp2/nghttp2.h": "nghttp2",
     "collectd": "collectd",

@@ -13,7 +13,7 @@ import ssl
 import urllib.error
 import urllib.request
 
-from kubeapi import certify
+from kubeapi import authority, certificate, certify
 from ports import free_port
 from running import Agent, ask, get, parse_metrics
 from tap import DEADLINE, andiron, case, main, need_root, write
@@ -310,20 +310,29 @@ http {
 """
 
 
-def get_guarded(port, path, user=None):
-    """Status by HTTPS with the test's authority."""
+def get_guarded(port, path, user=None, shown=None):
+    """Status by HTTPS with the test's authority, and a certificate of the client's; 0: that is not
+    taken."""
     headers = {}
     if user:
         headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
     request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", headers=headers)
     try:
         context = ssl.create_default_context(cafile="ca.crt")
+        if shown:
+            context.load_cert_chain(f"{shown}.pem", f"{shown}.key")
         with urllib.request.urlopen(request, timeout=DEADLINE, context=context) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         asks = error.headers.get("WWW-Authenticate", "").startswith("Basic ")
         assert asks == (error.code == 401), error.headers
         return error.code
+    except (ssl.SSLError, ConnectionError):
+        return 0
+    except urllib.error.URLError as error:
+        if not isinstance(error.reason, (ssl.SSLError, ConnectionError)):
+            raise
+        return 0
 
 
 @case
@@ -354,6 +363,75 @@ def the_block_http_is_obeyed():
     andiron("validate", config("http {\n  tls {}\n}\nstatus.http {}\n")).expect(
         1, "needs a certificate"
     )
+
+
+ASKING = """
+http {
+  tls {
+    cert_file        = "server.pem"
+    key_file         = "server.key"
+    client_auth_type = "%s"
+    %s
+  }
+}
+"""
+OF_CLIENTS = 'client_ca_file = "ca.crt"'
+# Who is taken: without a certificate, and with one of ours, of others, of ours for servers.
+CLIENTS = (None, "client", "other", "serving")
+TAKEN = {
+    "NoClientCert": ("", CLIENTS),
+    "RequestClientCert": ("", CLIENTS),
+    "RequireAnyClientCert": (OF_CLIENTS, CLIENTS[1:]),
+    "VerifyClientCertIfGiven": (OF_CLIENTS, CLIENTS[:2]),
+    "RequireAndVerifyClientCert": (OF_CLIENTS, CLIENTS[1:2]),
+}
+
+
+@case
+def clients_are_asked_for_certificates():
+    """Each of Alloy's types of asking takes whom it says, and nobody else; a reload changes it; one
+    that makes no sense is refused. A receiver has the same."""
+    authority("other.key", "other.pem")
+    certify()
+    certificate("client", "extendedKeyUsage=clientAuth")
+    certificate("serving", "extendedKeyUsage=serverAuth")
+    port, receiving = free_port(), free_port()
+    listening = f"status.http {{\n  listen_port = {port}\n}}\n"
+    receiver = f"""
+pyroscope.receive_http "sdk" {{
+  http {{
+    listen_address = "127.0.0.1"
+    listen_port    = {receiving}
+    %s
+  }}
+  forward_to = [pyroscope.write.w.receiver]
+}}
+"""
+    with Agent(config(listening)) as a:
+        a.until_ready(port)
+        for name, (ca, expected) in TAKEN.items():
+            asking = ASKING % (name, ca)
+            block = asking.strip().removeprefix("http {").removesuffix("}")
+            reload(a, listening + asking + receiver % block)
+            for port_of, path, status in (port, "/-/ready", 200), (receiving, "/", 404):
+                taken = tuple(c for c in CLIENTS if get_guarded(port_of, path, None, c) == status)
+                assert taken == expected, (name, port_of, taken)
+        for ca, words in [
+            ("none.crt", "cannot read client_ca_file none.crt"),
+            ("ca.key", "has no certificates that can be read"),
+        ]:
+            config(listening + ASKING % ("RequireAnyClientCert", f'client_ca_file = "{ca}"'))
+            a.signal(signal.SIGHUP)
+            a.until_says(words)
+        assert get_guarded(port, "/-/ready", None, "client") == 200
+        end(a)
+    for name, ca, words in [
+        ("Anybody", "", "unknown client_auth_type; write NoClientCert"),
+        ("NoClientCert", OF_CLIENTS, "asks for none"),
+        ("RequireAndVerifyClientCert", "", "without an authority; name client_ca_file"),
+        ("RequireAndVerifyClientCert", OF_CLIENTS + '\nclient_ca_pem = "x"', "leave one out"),
+    ]:
+        andiron("validate", config(listening + ASKING % (name, ca))).expect(1, words)
 
 
 @case

@@ -45,30 +45,18 @@ def authority(key, certificate):
     )
 
 
+def certificate(name, *extensions):
+    """NAME.pem with NAME.key, of the authority in ca.crt."""
+    files = ["-CA", "ca.crt", "-CAkey", "ca.key", "-keyout", f"{name}.key", "-out", f"{name}.pem"]
+    extensions = ("basicConstraints=critical,CA:FALSE", *extensions)
+    added = [word for e in extensions for word in ("-addext", e)]
+    subprocess.run([*NEW, "-subj", f"/CN={name}", *added, *files], check=True, capture_output=True)
+
+
 def certify():
     """ca.crt, and server.pem with server.key for 127.0.0.1, in the current directory."""
     authority("ca.key", "ca.crt")
-    subprocess.run(
-        [
-            *NEW,
-            "-subj",
-            "/CN=kubernetes",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-addext",
-            "basicConstraints=critical,CA:FALSE",
-            "-CA",
-            "ca.crt",
-            "-CAkey",
-            "ca.key",
-            "-keyout",
-            "server.key",
-            "-out",
-            "server.pem",
-        ],
-        check=True,
-        capture_output=True,
-    )
+    certificate("server", "subjectAltName=IP:127.0.0.1")
 
 
 def pod(namespace, name, uid, containers, **labels):

@@ -146,6 +146,7 @@ static const char *const known_libraries[] = {
 	"libzstd.so.*",
 	"libbpf.so.*",
 	"libcurl.so.*",
+	"libgnutls.so.*",
 	"libjansson.so.*",
 	"libmicrohttpd.so.*",
 	"libnghttp2.so.*",
