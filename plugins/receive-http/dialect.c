@@ -7,6 +7,7 @@
 #include "protobuf/message.h"
 #include "protobuf/otlp.pb-c.h"
 #include "protobuf/wire.h"
+#include "receive-http/json/json-body.h"
 
 #define RETRY_S     5
 #define PROTOBUF    "application/x-protobuf"
@@ -20,7 +21,7 @@ bool dialect_is_push(const struct server_request *request)
 
 static bool is_json(const struct server_request *request)
 {
-	return str_starts(server_request_header(request, "Content-Type"), STR(JSON));
+	return json_body_is(server_request_header(request, "Content-Type"));
 }
 
 static const char *mistyped(enum dialect dialect, const struct server_request *request)

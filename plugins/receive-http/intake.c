@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "pprof/gzip.h"
 #include "receive-http/multipart.h"
+#include "receive-http/json/json-body.h"
 #include "receive-http/json/otlp-json.h"
 #include "receive-http/profile-outline.h"
 #include "receive-http/push-request.h"
@@ -150,7 +151,7 @@ static int take_otlp(const struct intake_request *request, const struct intake_h
 	int rc = 0;
 
 	*ret = NULL;
-	if (str_starts(request->content_type, STR("application/json"))) {
+	if (json_body_is(request->content_type)) {
 		rc = otlp_json_read(body, &wire, err);
 		body = buf_str(&wire);
 	}
@@ -169,7 +170,7 @@ static int take_push(const struct intake_request *request, const struct intake_h
 {
 	struct push_request push = {0};
 	series_labels labels = {0};
-	bool json = str_starts(request->content_type, STR("application/json"));
+	bool json = json_body_is(request->content_type);
 	int rc = push_request_parse(body, json, &push, err);
 
 	if (!rc)

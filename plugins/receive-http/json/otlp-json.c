@@ -8,7 +8,17 @@
 
 #include <errno.h>
 
-enum kind { TEXT, NUMBER, FIXED64, MESSAGE };
+enum kind {
+	TEXT,
+	NUMBER,
+	FIXED64,
+	MESSAGE,
+	LIST = 1 << 2, /* of one of these */
+	TEXTS = LIST | TEXT,
+	NUMBERS = LIST | NUMBER,
+	FIXED64S = LIST | FIXED64,
+	MESSAGES = LIST | MESSAGE,
+};
 
 struct field {
 	const char *name;
@@ -31,38 +41,38 @@ static const struct field key_value[] = {{"key", 1, TEXT, NULL},
 					 {"value", 2, MESSAGE, any_value},
 					 {"keyStrindex", 3, NUMBER, NULL},
 					 END};
-static const struct field resource[] = {{"attributes", 1, MESSAGE, key_value}, END};
+static const struct field resource[] = {{"attributes", 1, MESSAGES, key_value}, END};
 
 static const struct field value_type[] = {
 	{"typeStrindex", 1, NUMBER, NULL}, {"unitStrindex", 2, NUMBER, NULL}, END};
 static const struct field sample[] = {{"stackIndex", 1, NUMBER, NULL},
-				      {"attributeIndices", 2, NUMBER, NULL},
-				      {"values", 4, NUMBER, NULL},
-				      {"timestampsUnixNano", 5, FIXED64, NULL},
+				      {"attributeIndices", 2, NUMBERS, NULL},
+				      {"values", 4, NUMBERS, NULL},
+				      {"timestampsUnixNano", 5, FIXED64S, NULL},
 				      END};
 static const struct field profile[] = {{"sampleType", 1, MESSAGE, value_type},
-				       {"samples", 2, MESSAGE, sample},
+				       {"samples", 2, MESSAGES, sample},
 				       {"timeUnixNano", 3, FIXED64, NULL},
 				       {"durationNano", 4, NUMBER, NULL},
 				       {"periodType", 5, MESSAGE, value_type},
 				       {"period", 6, NUMBER, NULL},
 				       END};
-static const struct field scope_profiles[] = {{"profiles", 2, MESSAGE, profile}, END};
+static const struct field scope_profiles[] = {{"profiles", 2, MESSAGES, profile}, END};
 static const struct field resource_profiles[] = {
-	{"resource", 1, MESSAGE, resource}, {"scopeProfiles", 2, MESSAGE, scope_profiles}, END};
+	{"resource", 1, MESSAGE, resource}, {"scopeProfiles", 2, MESSAGES, scope_profiles}, END};
 
 static const struct field mapping[] = {
 	{"memoryStart", 1, NUMBER, NULL},      {"memoryLimit", 2, NUMBER, NULL},
 	{"fileOffset", 3, NUMBER, NULL},       {"filenameStrindex", 4, NUMBER, NULL},
-	{"attributeIndices", 5, NUMBER, NULL}, END};
+	{"attributeIndices", 5, NUMBERS, NULL}, END};
 static const struct field line[] = {{"functionIndex", 1, NUMBER, NULL},
 				    {"line", 2, NUMBER, NULL},
 				    {"column", 3, NUMBER, NULL},
 				    END};
 static const struct field location[] = {{"mappingIndex", 1, NUMBER, NULL},
 					{"address", 2, NUMBER, NULL},
-					{"lines", 3, MESSAGE, line},
-					{"attributeIndices", 4, NUMBER, NULL},
+					{"lines", 3, MESSAGES, line},
+					{"attributeIndices", 4, NUMBERS, NULL},
 					END};
 static const struct field function[] = {{"nameStrindex", 1, NUMBER, NULL},
 					{"systemNameStrindex", 2, NUMBER, NULL},
@@ -73,20 +83,25 @@ static const struct field attribute[] = {{"keyStrindex", 1, NUMBER, NULL},
 					 {"value", 2, MESSAGE, any_value},
 					 {"unitStrindex", 3, NUMBER, NULL},
 					 END};
-static const struct field stack[] = {{"locationIndices", 1, NUMBER, NULL}, END};
-static const struct field dictionary[] = {{"mappingTable", 1, MESSAGE, mapping},
-					  {"locationTable", 2, MESSAGE, location},
-					  {"functionTable", 3, MESSAGE, function},
-					  {"stringTable", 5, TEXT, NULL},
-					  {"attributeTable", 6, MESSAGE, attribute},
-					  {"stackTable", 7, MESSAGE, stack},
+static const struct field stack[] = {{"locationIndices", 1, NUMBERS, NULL}, END};
+static const struct field dictionary[] = {{"mappingTable", 1, MESSAGES, mapping},
+					  {"locationTable", 2, MESSAGES, location},
+					  {"functionTable", 3, MESSAGES, function},
+					  {"stringTable", 5, TEXTS, NULL},
+					  {"attributeTable", 6, MESSAGES, attribute},
+					  {"stackTable", 7, MESSAGES, stack},
 					  END};
-static const struct field request[] = {{"resourceProfiles", 1, MESSAGE, resource_profiles},
+static const struct field request[] = {{"resourceProfiles", 1, MESSAGES, resource_profiles},
 				       {"dictionary", 2, MESSAGE, dictionary},
 				       END};
 
 static int put_message(struct buf *out, const json_t *object, const struct field *fields,
 		       struct error *err);
+
+static enum kind kind_of(const struct field *f)
+{
+	return f->kind & ~(unsigned int)LIST;
+}
 
 static int misplaced(const struct field *f, const char *expected, struct error *err)
 {
@@ -118,7 +133,7 @@ static int put_number(struct buf *out, const json_t *value, const struct field *
 
 	if (!number_of(value, &n))
 		return misplaced(f, "integer", err);
-	if (f->kind == NUMBER) {
+	if (kind_of(f) == NUMBER) {
 		wire_put(out, n);
 		return 0;
 	}
@@ -129,16 +144,17 @@ static int put_number(struct buf *out, const json_t *value, const struct field *
 
 static int put_value(struct buf *out, const json_t *value, const struct field *f, struct error *err)
 {
+	enum kind kind = kind_of(f);
 	struct buf inner = BUF_NULL;
 	int rc;
 
-	if (f->kind == NUMBER || f->kind == FIXED64) {
-		wire_put(out, f->number << 3 | (f->kind == NUMBER ? WIRE_VARINT : WIRE_I64));
+	if (kind == NUMBER || kind == FIXED64) {
+		wire_put(out, f->number << 3 | (kind == NUMBER ? WIRE_VARINT : WIRE_I64));
 		return put_number(out, value, f, err);
 	}
-	if (f->kind == TEXT && !json_is_string(value))
+	if (kind == TEXT && !json_is_string(value))
 		return misplaced(f, "text", err);
-	if (f->kind == TEXT) {
+	if (kind == TEXT) {
 		wire_put_bytes(out, f->number,
 			       (struct str){json_string_value(value), json_string_length(value)});
 		return 0;
@@ -154,9 +170,12 @@ static int put_value(struct buf *out, const json_t *value, const struct field *f
 
 static int put_list(struct buf *out, const json_t *list, const struct field *f, struct error *err)
 {
-	bool packed = f->kind == NUMBER || f->kind == FIXED64;
+	bool packed = f->kind == NUMBERS || f->kind == FIXED64S;
 	struct buf inner = BUF_NULL;
 	int rc = 0;
+
+	if (!json_is_array(list))
+		return misplaced(f, "list", err);
 
 	for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
 		const json_t *value = json_array_get(list, i);
@@ -179,10 +198,9 @@ static int put_message(struct buf *out, const json_t *object, const struct field
 	for (const struct field *f = fields; f->name && !rc; f++) {
 		const json_t *value = json_object_get(object, f->name);
 
-		if (json_is_array(value))
-			rc = put_list(out, value, f, err);
-		else if (value && !json_is_null(value))
-			rc = put_value(out, value, f, err);
+		if (!value || json_is_null(value))
+			continue;
+		rc = f->kind & LIST ? put_list(out, value, f, err) : put_value(out, value, f, err);
 	}
 	return rc ? rc : out->failed ? -ENOMEM : 0;
 }
