@@ -93,26 +93,6 @@ static const struct andiron_option *find(struct body *body, const struct stmt *s
 	return option;
 }
 
-/* Whether it asks for what is done anyway. */
-static bool is_default(const struct andiron_option *option, const struct stmt *s)
-{
-	return !s->block && option->default_text && str_is(s->value->text, option->default_text);
-}
-
-static void warn(struct body *body, const struct andiron_option *option, const struct stmt *s)
-{
-	const char *effect = option->flags & ANDIRON_OPTION_IGNORED && !is_default(option, s)
-				     ? option->effect
-				     : NULL;
-
-	if (option->until)
-		lang_warning(body->b->l, s->place, effect, "%s %s was dropped in %s",
-			     kind_of(s->block), option->name, option->until);
-	else if (effect)
-		lang_warning(body->b->l, s->place, effect, "%s %s is accepted but ignored",
-			     kind_of(s->block), option->name);
-}
-
 /* STORAGE/ID; an id's slashes become what no id has, so that it is one folder. */
 static char *own_folder(struct body *body)
 {
@@ -265,6 +245,32 @@ static bool default_value(struct body *body, const struct andiron_option *option
 	return true;
 }
 
+/* Whether it asks for what is done anyway, however that is written. */
+static bool is_default(struct body *body, const struct andiron_option *option,
+		       const struct slot *slot)
+{
+	struct andiron_value usual;
+
+	return !is_block(option) && option->default_text && slot->value &&
+	       default_value(body, option, &usual) && eval_equal(slot->value, &usual);
+}
+
+static void warn(struct body *body, const struct andiron_option *option, const struct stmt *s,
+		 const struct slot *slot)
+{
+	const char *effect =
+		option->flags & ANDIRON_OPTION_IGNORED && !is_default(body, option, slot)
+			? option->effect
+			: NULL;
+
+	if (option->until)
+		lang_warning(body->b->l, s->place, effect, "%s %s was dropped in %s",
+			     kind_of(s->block), option->name, option->until);
+	else if (effect)
+		lang_warning(body->b->l, s->place, effect, "%s %s is accepted but ignored",
+			     kind_of(s->block), option->name);
+}
+
 static bool default_block(struct body *body, const struct andiron_option *option)
 {
 	struct place nowhere = {0};
@@ -349,6 +355,7 @@ static bool bind_statement(struct body *body, const struct stmt *s)
 {
 	struct slot *slot;
 	const struct andiron_option *option;
+	bool good;
 
 	if (is_common(body, s))
 		return bind_common(body, s);
@@ -356,8 +363,9 @@ static bool bind_statement(struct body *body, const struct stmt *s)
 
 	if (!option || s->broken)
 		return false;
-	warn(body, option, s);
-	return s->block ? bind_block(body, option, s, slot) : bind_argument(body, option, s, slot);
+	good = s->block ? bind_block(body, option, s, slot) : bind_argument(body, option, s, slot);
+	warn(body, option, s, slot);
+	return good;
 }
 
 bool bind_body(struct binder *b, const struct andiron_options *options, const struct stmt *first,

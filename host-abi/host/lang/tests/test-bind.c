@@ -380,6 +380,24 @@ TEST(warns_of_what_is_ignored)
 		    "edge pyroscope.ebpf.e.forward_to → raw.write.w.receiver #0\n");
 }
 
+/* Nobody is warned who asks for what is done, in whatever words; who asks for more is. */
+TEST(what_is_so_anyway_is_no_warning)
+{
+	static const char *const same[] = {"\"2m\"", "\"120s\"", "`2m`"};
+	char text[100];
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
+		snprintf(text, sizeof(text), "test.patient \"p\" {\n  grace = %s\n}\n", same[i]);
+		expect_plan(text, "node test.patient.p: {grace=120000000000}\n");
+	}
+	expect_plan("test.patient \"p\" {\n  grace = \"3m\"\n}\n",
+		    "f:2:3: warning: argument grace is accepted but ignored\n"
+		    "    2 |   grace = \"3m\"\n"
+		    "      |   ^~~~~\n"
+		    "  the agent's own deadline holds\n"
+		    "node test.patient.p: {grace=180000000000}\n");
+}
+
 TEST(takes_targets_and_receivers_for_what_they_are)
 {
 	expect_plan(

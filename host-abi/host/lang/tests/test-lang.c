@@ -152,6 +152,13 @@ static const struct andiron_option listener_options[] = {
 	{.name = "tls", .type = ANDIRON_TYPE_BLOCK, .block = &no_options},
 	{.name = "auth", .type = ANDIRON_TYPE_BLOCK, .block = &no_options},
 };
+static const struct andiron_option patient_options[] = {
+	{.name = "grace",
+	 .type = ANDIRON_TYPE_DURATION,
+	 .flags = ANDIRON_OPTION_IGNORED,
+	 .default_text = "\"2m\"",
+	 .effect = "the agent's own deadline holds"},
+};
 static const struct andiron_option spooling_options[] = {
 	{.name = "spool", .type = ANDIRON_TYPE_BLOCK, .block = &spool},
 };
@@ -166,6 +173,7 @@ static const struct andiron_options kubernetes = ANDIRON_OPTIONS(kubernetes_opti
 				    any = ANDIRON_OPTIONS(lenient_options),
 				    count = ANDIRON_OPTIONS(count_options),
 				    listener = ANDIRON_OPTIONS(listener_options),
+				    patient = ANDIRON_OPTIONS(patient_options),
 				    spooling = ANDIRON_OPTIONS(spooling_options),
 				    newer = ANDIRON_OPTIONS(any_options);
 
@@ -241,6 +249,7 @@ static const struct andiron_component components[] = {
 	COMPONENT("test.both", &ebpf, EXPORTS(both_exports)),
 	COMPONENT("test.count", &count, .validate = validate_count),
 	COMPONENT("test.newer", &newer),
+	COMPONENT("test.patient", &patient),
 	COMPONENT("test.spool", &spooling),
 	COMPONENT("test.single", &no_options, .flags = ANDIRON_COMPONENT_NO_LABEL,
 		  EXPORTS(targets_export)),
