@@ -73,25 +73,42 @@ static int walk(struct str raw, struct profile_size *size, struct error *err)
 	return 0;
 }
 
-int answer_read(struct str body, struct buf *scratch, struct profile_size *ret,
+/* The body uncompressed, in `scratch`. gzip within gzip takes the body's place, whose size is held
+ * against bounds: what is gzip hardly shrinks once more. */
+static int inflate(struct buf *body, struct buf *scratch)
+{
+	int r = gzip_inflate(buf_str(body), scratch, ANSWER_MAX_RAW);
+
+	if (r || !gzip_is(buf_str(scratch)))
+		return r;
+	if (scratch->n > body->n + body->n / 8 + 1024)
+		return -EBADMSG;
+	buf_clear(body);
+	if (buf_str_append(body, buf_str(scratch)) < 0)
+		return -ENOMEM;
+	buf_clear(scratch);
+	return gzip_inflate(buf_str(body), scratch, ANSWER_MAX_RAW);
+}
+
+int answer_read(struct buf *body, struct buf *scratch, struct profile_size *ret,
 		struct str *ret_raw, struct error *err)
 {
 	struct profile_size size = {0};
-	struct str raw = body;
+	struct str raw = buf_str(body);
 	char text[PREVIEW + 1];
 	int r = 0;
 
 	buf_clear(scratch);
-	if (!body.n)
+	if (!raw.n)
 		return error_set(err, -EBADMSG, "is empty");
-	if (is_text(body)) {
-		preview(body, text);
+	if (is_text(raw)) {
+		preview(raw, text);
 		return error_set(err, -EBADMSG, "is a text and not a profile: \"%s\"", text);
 	}
-	if (gzip_is(body)) {
-		r = gzip_inflate(body, scratch, ANSWER_MAX_RAW);
+	if (gzip_is(raw)) {
+		r = inflate(body, scratch);
 		raw = buf_str(scratch);
-	} else if (body.n > ANSWER_MAX_RAW) {
+	} else if (raw.n > ANSWER_MAX_RAW) {
 		r = -E2BIG;
 	}
 	if (r == -EBADMSG)

@@ -15,10 +15,11 @@ struct profile_size {
 	uint64_t n_stacks;
 };
 
-/* Says whether `body` is a whole pprof profile, gzip'd or not, and how large it is. `scratch` is
- * cleared and holds it uncompressed afterwards, unless it came so: *ret_raw is what to read. 0,
+/* Says whether `body` is a whole pprof profile, gzip'd or not, and how large it is. One that is
+ * gzip'd twice (a file that a server compressed on its way) becomes one that is so once. `scratch`
+ * is cleared and holds it uncompressed afterwards, unless it came so: *ret_raw is what to read. 0,
  * -ENOMEM, or -EBADMSG or -E2BIG and a text that follows "the answer". O(size). */
-int answer_read(struct str body, struct buf *scratch, struct profile_size *ret,
+int answer_read(struct buf *body, struct buf *scratch, struct profile_size *ret,
 		struct str *ret_raw, struct error *err);
 
 /* The same for a profile of totals: *ret_body is the gzip'd profile of what was counted since the

@@ -41,7 +41,7 @@ static void judge(struct flight *f, struct buf *scratch, size_t *room)
 	struct error err = ERROR_NULL;
 	struct str raw;
 
-	f->result = answer_read(buf_str(&f->body), scratch, &f->size, &raw, &err);
+	f->result = answer_read(&f->body, scratch, &f->size, &raw, &err);
 	if (f->result == 0 && f->totals_kind != TOTALS_NONE)
 		f->result = subtract(f, raw, room, &err);
 	if (f->result < 0 && asprintf(&f->why, "the answer %s",

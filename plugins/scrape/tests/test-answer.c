@@ -10,10 +10,13 @@
 
 static int read_it(struct str body, struct profile_size *size, struct error *err)
 {
-	struct buf scratch = BUF_NULL;
+	struct buf copy = BUF_NULL, scratch = BUF_NULL;
 	struct str raw;
-	int r = answer_read(body, &scratch, size, &raw, err);
+	int r;
 
+	buf_str_append(&copy, body);
+	r = answer_read(&copy, &scratch, size, &raw, err);
+	buf_free(&copy);
 	buf_free(&scratch);
 	return r;
 }
@@ -46,6 +49,45 @@ TEST(a_profile_is_taken)
 	expect_eq(size.raw_bytes, raw.n);
 	buf_free(&raw);
 	buf_free(&gzip);
+}
+
+/* A file with gzip that a server compressed on its way is sent on as the file was; what is
+ * compressed once more is none. */
+TEST(gzip_within_gzip_is_unwrapped)
+{
+	struct buf raw = profile_of((struct counted[]){{1, 10, 100}}, 1);
+	struct buf once = packed(buf_str(&raw)), twice = packed(buf_str(&once));
+	struct buf thrice = packed(buf_str(&twice)), scratch = BUF_NULL;
+	struct profile_size size;
+	struct error err = ERROR_NULL;
+	struct str seen;
+
+	expect_eq(read_it(buf_str(&thrice), &size, &err), -EBADMSG);
+	expect_eq(answer_read(&twice, &scratch, &size, &seen, &err), 0);
+	expect_eq(size.raw_bytes, raw.n);
+	expect(str_eq(seen, buf_str(&raw)));
+	expect(str_eq(buf_str(&twice), buf_str(&once)));
+	buf_free(&raw);
+	buf_free(&once);
+	buf_free(&twice);
+	buf_free(&thrice);
+	buf_free(&scratch);
+}
+
+/* What is small only outside is not taken in: its body would be larger than anybody counts. */
+TEST(gzip_within_gzip_is_as_small)
+{
+	static char zeros[1 << 20] = "\x1f\x8b\x08";
+	struct buf bomb = packed((struct str){zeros, sizeof(zeros)}), scratch = BUF_NULL;
+	struct profile_size size;
+	struct error err = ERROR_NULL;
+	struct str seen;
+	size_t n = bomb.n;
+
+	expect_eq(answer_read(&bomb, &scratch, &size, &seen, &err), -EBADMSG);
+	expect_eq(bomb.n, n);
+	buf_free(&bomb);
+	buf_free(&scratch);
 }
 
 /* Whatever else a server says with status 200 is refused with a reason. */
