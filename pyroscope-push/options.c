@@ -4,6 +4,7 @@
 #include "pyroscope-push/options.h"
 
 #define SECONDS(n) (INT64_C(n) * 1000000000)
+#define YEARS(n)   ((n) * INT64_C(31536000) * 1000000000)
 
 /* What every endpoint has, besides its URL and CLIENT_OPTIONS. */
 /* clang-format off */
@@ -11,7 +12,7 @@
 	OPTION(STRING, "name", NULL,                                                               \
 	       "What messages and metrics call this endpoint; by default its URL."),               \
 	OPTION(DURATION, "remote_timeout", "\"10s\"", "How long one attempt may take.",            \
-	       .min = 1000000, .max = SECONDS(3600)),                                              \
+	       .min = 1000000, .max = YEARS(100)),                                                 \
 	OPTION(MAP, "headers", NULL,                                                               \
 	       "Headers to send with every request, such as X-Scope-OrgID."),                      \
 	OPTION(DURATION, "min_backoff_period", "\"500ms\"",                                        \

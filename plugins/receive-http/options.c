@@ -18,6 +18,7 @@
 #define GRPC_PORT   4317
 #define CONNECTIONS 1024
 #define MOST        65536 /* connections */
+#define LONGEST     3600  /* seconds */
 #define MEMORY      (16u << 10)         /* of a connection: Go's SDK puts many tags into the URL */
 #define MAX_BODY    ((size_t)16 << 20)  /* Pyroscope's limit of a profile is 4 MiB uncompressed */
 #define MAX_BODIES  ((size_t)64 << 20)
@@ -34,16 +35,19 @@
 	       "How many connections there may be at once; 0, and what is more than 65536, is "	   \
 	       "65536. Alloy's default is 16384.", .max = INT32_MAX),				   \
 	OPTION(DURATION, "server_read_timeout", "\"30s\"",					   \
-	       "How long a request's head may take as a whole, and its body again.",		   \
-	       .min = NS_PER_SEC, .max = SECONDS(3600)),					   \
+	       "How long a request's head may take as a whole, and its body again; 0, and what "   \
+	       "is more than 1h, is 1h.",							   \
+	       .max = INT64_MAX),								   \
 	OPTION(DURATION, "server_write_timeout", "\"30s\"",					   \
-	       "How long an answer may take to be made, and again to be sent.", .min = NS_PER_SEC, \
-	       .max = SECONDS(3600)),								   \
+	       "How long an answer may take to be made, and again to be sent; likewise.",	   \
+	       .max = INT64_MAX),								   \
 	OPTION(DURATION, "server_idle_timeout", "\"120s\"",					   \
-	       "How long a connection stays open between requests.", .min = NS_PER_SEC,		   \
-	       .max = SECONDS(3600))
+	       "How long a connection stays open between requests; 0 is server_read_timeout's, "   \
+	       "and what is more than 1h, is 1h.",						   \
+	       .max = INT64_MAX)
 #define TLS										   \
-	OPTION(BLOCK, "tls", NULL, "Certificate and key; without them, plain HTTP.",		   \
+	OPTION(BLOCK, "tls", NULL,								   \
+	       "Certificate and key, and what clients must show; without it, plain HTTP.",	   \
 	       .block = &server_tls_options)
 
 static const struct andiron_option http[] = {
@@ -133,11 +137,22 @@ void receive_check(const struct andiron_host *host, const struct andiron_value *
 	}
 }
 
+/* No limit is the longest one: what strangers may cost is bounded. Seconds are rounded up. */
 static unsigned int seconds(const struct andiron_value *block, const char *name, int64_t absent)
 {
 	int64_t ns = block ? value_int(block, name, SECONDS(absent)) : SECONDS(absent);
 
+	if (ns == 0 || ns > SECONDS(LONGEST))
+		return LONGEST;
 	return (unsigned int)((ns + NS_PER_SEC - 1) / NS_PER_SEC);
+}
+
+/* As in Alloy, whose servers are Go's. */
+static unsigned int idle_seconds(const struct andiron_value *block)
+{
+	if (block && value_int(block, "server_idle_timeout", 1) == 0)
+		return seconds(block, "server_read_timeout", 30);
+	return seconds(block, "server_idle_timeout", 120);
 }
 
 /* `block`: NULL for what is there by default. */
@@ -156,7 +171,7 @@ static int place_init(struct server_options *ret, const struct andiron_value *bl
 			   .memory = MEMORY,
 			   .request_s = seconds(block, "server_read_timeout", 30),
 			   .answer_s = seconds(block, "server_write_timeout", 30),
-			   .idle_s = seconds(block, "server_idle_timeout", 120),
+			   .idle_s = idle_seconds(block),
 			   .max_body = MAX_BODY,
 			   .max_bodies = MAX_BODIES},
 	};

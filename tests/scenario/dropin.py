@@ -21,7 +21,8 @@ from tap import DEADLINE, andiron, case, main, need_root, write
 WRITER = """
 pyroscope.write "w" {
   endpoint {
-    url = "http://127.0.0.1:9"
+    url            = "http://127.0.0.1:9"
+    remote_timeout = "48h"
   }
 }
 """
@@ -480,8 +481,12 @@ RECEIVER = """
 pyroscope.receive_http "sdk" {
   http {
     listen_address = "localhost"
-    listen_port    = 0
+    listen_port    = %s
     conn_limit     = %s
+
+    server_read_timeout  = "0s"
+    server_write_timeout = "100ms"
+    server_idle_timeout  = "0s"
     http2 {
       enabled                = true
       max_concurrent_streams = 100
@@ -493,6 +498,7 @@ pyroscope.receive_http "sdk" {
     conn_limit  = 16
   }
   graceful_shutdown_timeout = "10s"
+  debug_info_upload_timeout = "120s"
   forward_to                = [pyroscope.write.w.receiver]
 }
 """
@@ -506,14 +512,17 @@ SERVER_TLS = """tls {
 @case
 def receivers_have_the_blocks_of_alloys_server():
     """What a server of Alloy's takes, and this one does in its own way, is taken; no limit of
-    connections is the largest."""
+    connections or time is the largest."""
     ignored = ("cipher_suites", "http2", "graceful_shutdown_timeout")
-    andiron("validate", config(RECEIVER % (100, SERVER_TLS))).expect(
+    said = andiron("validate", config(RECEIVER % (0, 100, SERVER_TLS))).expect(
         0, *(f"{name} is accepted but ignored" for name in ignored)
     )
+    assert said.err.count("is accepted but ignored") == len(ignored), said.err
     for limit in (0, 100000):
-        with Agent(config(RECEIVER % (limit, ""))) as a:
+        port = free_port()
+        with Agent(config(RECEIVER % (port, limit, ""))) as a:
             a.until_health("pyroscope.receive_http.sdk", "healthy", "listening at localhost port")
+            assert get(port, "/")[0] == 404
             assert a.metric("pyroscope_receive_http_tcp_connections_limit") == 65536
             end(a)
 
