@@ -15,7 +15,8 @@ static uint32_t credible(const struct line_table *t, int64_t line)
 	return line > 0 && line <= LINES_MAX ? (uint32_t)line : 0;
 }
 
-/* Pairs of bytes: so many bytes of code later begins a line so many lines below. */
+/* Pairs of bytes: so many bytes of code later begins a line so many lines below. The last line goes
+ * on to the end of the code. */
 static uint32_t line_by_pairs(const struct line_table *t, uint64_t position)
 {
 	int64_t line = t->first_line;
@@ -24,10 +25,10 @@ static uint32_t line_by_pairs(const struct line_table *t, uint64_t position)
 	for (size_t i = 0; i + 2 <= t->n; i += 2) {
 		at += t->bytes[i];
 		if (at > position)
-			break;
+			return credible(t, line);
 		line += (int8_t)t->bytes[i + 1];
 	}
-	return credible(t, line);
+	return t->cut ? 0 : credible(t, line);
 }
 
 /* Pairs of bytes: the next range has so many bytes of code and begins so many lines below; a step

@@ -3,6 +3,7 @@
  * may be forged, or cut. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,7 @@ struct line_table {
 	size_t n;
 	uint32_t kind; /* PYTHON_LINES_… */
 	uint32_t first_line;
+	bool cut; /* the process has more bytes */
 };
 
 /* The line of the instruction at `position` (wire.h says in what units); `first_line` where it is

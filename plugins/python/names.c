@@ -57,5 +57,6 @@ int names_add(struct name_cache *c, const void *record, size_t size, const unsig
 
 struct line_table names_lines(const struct name *name)
 {
-	return (struct line_table){name->table, name->n_table, name->kind, name->first_line};
+	return (struct line_table){name->table, name->n_table, name->kind, name->first_line,
+				   name->n_table < name->extra};
 }

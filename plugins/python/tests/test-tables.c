@@ -20,7 +20,7 @@
 
 static uint32_t line(uint32_t kind, const char *bytes, size_t n, uint64_t position)
 {
-	struct line_table t = {(const unsigned char *)bytes, n, kind, 10};
+	struct line_table t = {(const unsigned char *)bytes, n, kind, 10, false};
 
 	return line_at(&t, position);
 }
@@ -88,6 +88,28 @@ static struct reported record(uint64_t id, const char *name, size_t n, uint8_t w
 	memcpy(t.bytes, name, n);
 	memcpy(t.bytes + n, "a.py\0\1", 6);
 	return t;
+}
+
+/* Where a part of a table is known, it says nothing of the code behind it. */
+TEST(lines_of_a_part_of_a_table)
+{
+	struct name_cache *c = name_cache_new(1 << 20);
+	struct reported t = record(100, "f", 1, 1);
+	struct line_table lines;
+	struct name name;
+
+	memcpy(t.bytes + 5, "\4\1\4\2", 4);
+	t.r.n_lines = 4;
+	for (uint32_t more = 0; more < 3; more += 2) {
+		t.r.all_lines = 4 + more;
+		expect_eq(names_add(c, &t, sizeof(t), NULL), 0);
+		expect(name_cache_find(c, 100, &name));
+		lines = names_lines(&name);
+		expect_eq(line_at(&lines, 3), 7);
+		expect_eq(line_at(&lines, 7), 8);
+		expect_eq(line_at(&lines, 8), more ? 0 : 10);
+	}
+	name_cache_free(c);
 }
 
 /* Texts of each width come as UTF-8; one that was cut says so; a malformed record is refused. */
