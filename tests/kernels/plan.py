@@ -230,6 +230,11 @@ TESTS = [
     ("tests/bpf/test-sampling", ["tests/bpf/workload"], ["shares_of_known_cost_come_back"]),
     ("lib/proc/test-proc-syscall-filter", [], []),
     ("lib/proc/test-proc-client-files", [], []),
+    (
+        "plugins/self/test-self-session",
+        [],
+        ["samples_are_cpu_time_of_all_threads", "another_rate_loses_nothing"],
+    ),
 ]
 
 STEPS = []

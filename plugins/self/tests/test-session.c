@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -189,20 +190,20 @@ TEST(samples_that_find_no_room_are_counted)
 	struct session *s;
 	cpu_set_t before, one;
 
-	if (!kernel_tells_lost())
-		test_skip("Linux before 6.0 says it with the next sample only");
 	expect_eq(sched_getaffinity(0, sizeof(before), &before), 0);
 	CPU_ZERO(&one);
 	CPU_SET((size_t)sched_getcpu(), &one);
 	s = open_session(&seen);
 	expect_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 	work(ns);
+	if (!kernel_tells_lost()) /* but with the next sample */
+		work_and_read(s, 50 * NS_PER_MSEC);
 	session_stop(s);
 	taken = swap(s, &seen);
 	printf("# %llu samples, %llu expected, %llu copies\n", (unsigned long long)taken,
 	       (unsigned long long)expected, (unsigned long long)seen.n_snapshots);
 	expect(seen.n_snapshots < expected / 3);
-	expect(taken > expected / 3);
+	expect(taken > seen.n_snapshots + expected / 10);
 	/* The next record says the same again. */
 	expect_eq(session_start(s, RATE_HZ, &err), 0);
 	work_and_read(s, 50 * NS_PER_MSEC);
@@ -266,6 +267,9 @@ TEST(children_are_not_sampled)
 {
 	struct seen seen = {0};
 	struct session *s = open_session(&seen);
+	struct pollfd p = {.fd = session_fd(s), .events = POLLIN};
+	int64_t before = cpu_ns();
+	uint64_t expected;
 	pid_t child = fork();
 
 	if (child == 0) {
@@ -273,8 +277,14 @@ TEST(children_are_not_sampled)
 		_exit(0);
 	}
 	expect(child > 0);
-	expect_eq(waitpid(child, NULL, 0), child);
-	expect(swap(s, &seen) < RATE_HZ / 20);
+	/* Before Linux 5.13 its samples take room, and reading them takes time. */
+	while (waitpid(child, NULL, WNOHANG) == 0) {
+		poll(&p, 1, 10);
+		session_drain(s, INT64_MAX);
+	}
+	expected = RATE_HZ * (uint64_t)(cpu_ns() - before) / NS_PER_SEC;
+	expect(seen.n_stacks[0] + seen.n_stacks[1] < expected + RATE_HZ / 20);
+	swap(s, &seen);
 	session_close(s);
 }
 
@@ -290,7 +300,7 @@ TEST(a_stopped_session_goes_on)
 	expect_eq(session_start(s, RATE_HZ, &err), 0);
 	work_and_read(s, 100 * NS_PER_MSEC);
 	session_stop(s);
-	expect(swap(s, &seen) > RATE_HZ / 10 / 3);
+	expect(swap(s, &seen) > RATE_HZ / 10 / 10);
 	session_close(s);
 }
 
@@ -350,7 +360,12 @@ static void *read_without_leader(void *arg)
 	p.fd = session_fd(o->session);
 	ready = poll(&p, 1, 0);
 	session_drain(o->session, INT64_MAX);
-	_exit(ready == 1 ? poll(&p, 1, 0) : 3);
+	if (ready != 1)
+		_exit(3);
+	/* This thread's own samples may fill half a ring meanwhile, of which one is told once. */
+	for (int i = 0; i < 3 && ready == 1; i++)
+		ready = poll(&p, 1, 0);
+	_exit(ready);
 }
 
 /* One waits for rings by events of the first thread, ready for ever once it has ended. */
@@ -372,7 +387,7 @@ TEST(the_end_of_the_first_thread_wakes_nobody_for_ever)
 		o.session = open_session(&seen);
 		session_drain(o.session, INT64_MAX);
 		sem_post(&o.opened);
-		pthread_exit(NULL);
+		syscall(SYS_exit, 0); /* pthread_exit loads a library */
 	}
 	expect(child > 0);
 	expect_eq(waitpid(child, &status, 0), child);
