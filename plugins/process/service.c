@@ -48,6 +48,7 @@ struct service {
 	bool listing;
 	struct process_events events; /* of one drain */
 	struct service_totals totals;
+	struct error cause; /* of a start that failed; not on the stack, which libbpf needs */
 };
 
 /* What a worker reads. */
@@ -339,24 +340,23 @@ int32_t service_start(void *self, struct andiron_error *err)
 {
 	struct service *s = self;
 	const struct andiron_host *host = s->context.host;
-	struct error cause = ERROR_NULL;
 	int nice = haste_begin();
-	int r = tracer_open(0, &s->tracer, &cause);
+	int r = tracer_open(0, &s->tracer, &s->cause);
 
 	haste_end(nice);
 	if (r == -ENOMEM) {
-		error_set(&cause, r, "out of memory");
-		return abi_error(host, err, &cause, r);
+		error_set(&s->cause, r, "out of memory");
+		return abi_error(host, err, &s->cause, r);
 	}
 	if (r) {
-		fail(s, &cause);
+		fail(s, &s->cause);
 	} else {
 		r = host->watch_add(s->context.instance, tracer_fd(s->tracer), ANDIRON_WATCH_IN,
 				    on_ready, s, &s->watch);
 		if (r) {
 			tracer_close(take_ptr(s->tracer));
-			error_errno(&cause, r, "cannot watch the ring of process events");
-			return abi_error(host, err, &cause, r);
+			error_errno(&s->cause, r, "cannot watch the ring of process events");
+			return abi_error(host, err, &s->cause, r);
 		}
 		abi_health(&s->context, ANDIRON_HEALTH_HEALTHY, "tracing fork, exec and exit");
 	}

@@ -17,7 +17,7 @@
 #define RESTARTS      20
 #define MAX_FAILURES  20000
 #define STACK_ALLOWED 8192
-#define HOST_STACK    1024 /* of the host's functions that it calls */
+#define HOST_STACK    512 /* of the host's functions that it calls */
 #define QUIET_MS      20
 #define MAX_TURNS     100
 #define REPEATS       9
