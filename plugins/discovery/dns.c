@@ -151,12 +151,14 @@ static int look_up(const struct round *r, struct lookup *l, uint8_t *answer)
 					&l->rows);
 }
 
-static const char *reason(int result)
+static const char *reason(int result, const struct resolver *resolver)
 {
 	switch (result) {
 	case -EBADMSG:
 		return "the answer is damaged";
 	case -EPIPE:
+		if (resolver_refusal(resolver))
+			return resolver_refusal(resolver);
 		return "the process that speaks to servers has ended, and another is started";
 	case -ENAMETOOLONG:
 		return "no name of DNS is so long";
@@ -204,7 +206,7 @@ static void take(struct dns *d, struct round *r)
 	else if (failed)
 		abi_health(&d->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "%s cannot be looked up: %s; the targets that it had stay", failed->name,
-			   reason(failed->result));
+			   reason(failed->result, r->resolver));
 	else
 		abi_health(&d->context, ANDIRON_HEALTH_HEALTHY, "%zu targets at %zu names",
 			   sources_count(&d->sources), d->names.n);

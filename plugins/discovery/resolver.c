@@ -41,6 +41,7 @@ struct resolver {
 	struct client_sender sender;
 	bool ready;
 	int broken; /* why it answers no more; 0: it does */
+	struct error refusal;
 };
 
 /* A name that is not there, or has no record of the type, is an answer, too. */
@@ -107,21 +108,33 @@ static int next(struct resolver *r, int64_t limit_ms, struct channel_message *re
 	return code < 0 ? code : 0;
 }
 
-int resolver_await(struct resolver *r, struct error *err)
+/* Until the process is confined, or says that it is not. */
+static void hear(struct resolver *r)
 {
 	struct channel_message m;
 
-	if (r->pidfd < 0 || r->ready || r->broken)
-		return r->broken;
 	r->broken = next(r, HTTP_SENDER_WAIT_MS, &m);
 	if (r->broken == 0 && m.type != WIRE_HELLO)
 		r->broken = -EBADMSG;
 	else if (r->broken == 0 && m.payload.n)
-		r->broken = error_set(err, m.id ? -EAGAIN : -EPERM,
+		r->broken = error_set(&r->refusal, m.id ? -EAGAIN : -EPERM,
 				      "the process that speaks to servers is not ready: %.*s",
 				      STR_FMT(str_first(m.payload, 900)));
 	r->ready = r->broken == 0;
+}
+
+int resolver_await(struct resolver *r, struct error *err)
+{
+	if (r->pidfd >= 0 && !r->ready && !r->broken)
+		hear(r);
+	if (r->refusal.code)
+		*err = r->refusal;
 	return r->broken;
+}
+
+const char *resolver_refusal(const struct resolver *r)
+{
+	return r->refusal.code ? r->refusal.text : NULL;
 }
 
 static int take_answer(const struct channel_message *m, int type, uint8_t *answer)

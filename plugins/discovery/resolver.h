@@ -17,14 +17,17 @@ struct resolver;
 
 /* Starts it: 0, or a negative errno. [some milliseconds] */
 int resolver_start(const struct abi_context *context, struct resolver **ret);
-/* Waits until the process is confined: 0; -EPERM and a text where it says that it cannot be; or
- * what is wrong with it. */
+/* Waits until the process is confined: 0; -EPERM and a text where it says that it cannot be;
+ * -EAGAIN and a text where it says that it is not yet; or what is wrong with it. */
 int resolver_await(struct resolver *r, struct error *err);
 
 /* Writes the answer for a name and a type of RFC 1035 (NS_MAXMSG bytes of room) and returns its
  * bytes; 0: there is no such record; -EAGAIN: no server says whether; -ENAMETOOLONG; or -EPIPE: no
  * process. */
 int resolver_ask(struct resolver *r, const char *name, int type, uint8_t *answer);
+
+/* What the process said instead of being ready; NULL: nothing. */
+const char *resolver_refusal(const struct resolver *r);
 
 /* Whether another has to be started, since this one has ended or files that it reads were replaced.
  * Not while a name is asked for. */

@@ -195,7 +195,7 @@ TEST(a_liar_is_ended)
 		struct resolver *r = begin(scripts[i]);
 
 		expect_eq(ask(r, answer), -EPIPE);
-		expect(resolver_is_worn(r));
+		expect(resolver_is_worn(r) && !resolver_refusal(r));
 		expect_eq(ask(r, answer), -EPIPE);
 		resolver_release(r);
 	}
@@ -229,7 +229,13 @@ TEST(a_refusal_is_told)
 		expect_eq(resolver_await(r, &err), rows[i].result);
 		expect(strstr(err.text, rows[i].why));
 		expect_eq(ask(r, answer), -EPIPE);
+		expect(strstr(resolver_refusal(r), rows[i].why));
 		expect(resolver_is_worn(r));
+		resolver_release(r);
+		r = begin(rows[i].script);
+		expect(!resolver_refusal(r));
+		expect_eq(ask(r, answer), -EPIPE);
+		expect(strstr(resolver_refusal(r), rows[i].why));
 		resolver_release(r);
 	}
 	fault = -EAGAIN;
