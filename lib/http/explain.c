@@ -43,7 +43,8 @@ static const struct {
 	{CURLE_SSL_CERTPROBLEM, -EPROTO, DETAIL_ALSO, "TLS with ",
 	 ": the client certificate or key cannot be used"},
 	{CURLE_SSL_CONNECT_ERROR, -EPROTO, DETAIL_ALSO, "TLS with ", " failed"},
-	{CURLE_OUT_OF_MEMORY, -ENOMEM, DETAIL_NONE, "no memory for the request to ", ""},
+	{CURLE_OUT_OF_MEMORY, -ENOMEM, DETAIL_NONE, "no memory for the request to ",
+	 " or its answer"},
 };
 
 /* A cause that the table cannot state: 0 if it is none of these. */
@@ -142,14 +143,10 @@ static int explain_verify(const struct transfer *t, char *out, size_t n)
 	return -EPROTO;
 }
 
-/* That is how curl tells of a header line beyond its limit; by its status line an answer has begun.
- */
+/* That is how curl tells of a header line beyond its limit, too. */
 static bool is_long_header(const struct transfer *t, CURLcode code)
 {
-	long status = 0;
-
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	return code == CURLE_OUT_OF_MEMORY && status;
+	return code == CURLE_OUT_OF_MEMORY && t->in_head;
 }
 
 int explain(const struct transfer *t, CURLcode code, char *out, size_t n)
@@ -164,7 +161,10 @@ int explain(const struct transfer *t, CURLcode code, char *out, size_t n)
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
 		return explain_verify(t, out, n);
 	if (is_long_header(t, code)) {
-		snprintf(out, n, "the answer of %s has a header too long to be read", t->peer);
+		snprintf(out, n,
+			 "the answer of %s has a header too long to be read, or there is not "
+			 "enough memory",
+			 t->peer);
 		return -EPROTO;
 	}
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {

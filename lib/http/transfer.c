@@ -81,6 +81,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *context)
 
 	t->moved_ns = clock_mono();
 	t->received_headers += n;
+	t->in_head = !ends_headers(line, n) &&
+		     (t->in_head || str_starts((struct str){line, n}, STR("HTTP/")));
 	if (t->received_headers > TRANSFER_MAX_HEADERS)
 		t->failure = -E2BIG;
 	else if (t->begun && !t->cancelled && ends_headers(line, n) && succeeded(t)) {

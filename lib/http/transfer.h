@@ -37,6 +37,7 @@ struct transfer {
 	uint64_t made;   /* of a body that `read` makes, */
 	bool unreadable; /* and it could not */
 	uint64_t received, received_headers;
+	bool in_head; /* between an answer's status line and the end of its headers */
 	uint64_t max_response;
 	int64_t timeout_ns, stall_ns;
 	int64_t started_ns, moved_ns; /* CLOCK_MONOTONIC */

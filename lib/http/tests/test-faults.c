@@ -5,6 +5,7 @@
 #include "testing/test.h"
 #include "http/tests/test-exchange.h"
 
+#include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -203,6 +204,54 @@ TEST(tells_what_has_left)
 	expect_eq(n_left, 1);
 	exchange_fini(&x);
 }
+
+#ifndef SENDER /* there it is another process whose memory is short */
+static bool curl_is_short;
+
+static void *curl_malloc(size_t n)
+{
+	return curl_is_short ? NULL : malloc(n);
+}
+
+static void *curl_calloc(size_t n, size_t size)
+{
+	return curl_is_short ? NULL : calloc(n, size);
+}
+
+static void *curl_realloc(void *p, size_t n)
+{
+	return curl_is_short ? NULL : realloc(p, n);
+}
+
+static char *curl_strdup(const char *s)
+{
+	return curl_is_short ? NULL : strdup(s);
+}
+
+static void make_short(void *context)
+{
+	curl_is_short = true;
+}
+
+/* Memory that is short while an answer comes is no fault of the server's. */
+TEST(short_memory_is_called_so)
+{
+	static const char gzip[] = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
+				   "Content-Length: 30\r\n\r\n\x1f\x8b\x08";
+	static struct exchange x;
+
+	expect(curl_global_init_mem(CURL_GLOBAL_DEFAULT, curl_malloc, free, curl_realloc,
+				    curl_strdup, curl_calloc) == CURLE_OK);
+	exchange_init(&x, serve_hang, (void *)(uintptr_t)gzip);
+	x.request.begun = make_short;
+	exchange_run(&x);
+	curl_is_short = false;
+	expect_eq(x.outcome.result, -ENOMEM);
+	expect(strstr(x.outcome.error, "no memory for the request to 127.0.0.1:"));
+	exchange_fini(&x);
+	curl_global_cleanup();
+}
+#endif
 
 static void serve_reset(int fd, void *context)
 {
