@@ -323,6 +323,48 @@ def it_has_flame_graphs_of_the_last_minutes():
 
 
 @case
+def what_is_chosen_survives_a_reload():
+    """The chosen component, and of a flame graph search and zoom, stand in the page's address;
+    what is closed does not, and what is not there is not chosen."""
+    port, sdk = free_port(), free_port()
+    zoomed = "document.documentElement.dataset.zoom"
+    with browser() as b, Agent(write("a.alloy", CONFIG % (port, sdk, free_port()))) as a:
+        a.until_ready(port)
+        page = f"http://127.0.0.1:{port}/"
+        b.open(page)
+        until_read(b)
+        b.value(
+            "document.querySelector('.box[aria-label^=\"pyroscope.write.w\"]')"
+            ".dispatchEvent(new MouseEvent('click'))"
+        )
+        assert b.value("location.hash") == "#component=pyroscope.write.w"
+        b.reload()
+        until_read(b, 1)
+        assert text_of(b, "chosen") == "pyroscope.write.w", text_of(b, "chosen")
+        b.value("location.hash = '#component=pyroscope.relabel.r'")
+        until(lambda: text_of(b, "chosen") == "pyroscope.relabel.r", "the address chooses")
+        b.press("Escape")
+        assert b.value("location.href") == page, b.value("location.href")
+        b.reload()
+        until_read(b, 1)
+        assert b.value("document.getElementById('details').hidden")
+        b.open("about:blank")
+        b.open(f"{page}#component=none")
+        until_read(b, 1)
+        assert b.value("document.getElementById('details').hidden")
+        with pushing(sdk):
+            a.until_metric("andiron_samples_received_total", 5, "status.http")
+        b.open(f"{page}flame?last=5m")
+        b.press("/", "w", "o", "r", "k", "Enter", "ArrowDown", "ArrowDown", "ArrowDown", "Enter")
+        names, where = b.value(zoomed), b.value("location.hash")
+        assert names and names != "all" and where.startswith("#q=work&at="), (names, where)
+        b.reload()
+        assert (b.value(zoomed), b.value("location.hash")) == (names, where), b.value(zoomed)
+        assert b.value("document.getElementById('search').value") == "work"
+        assert not b.faults, b.faults
+
+
+@case
 def it_outlives_the_agent():
     """While nobody answers it says since when, and it goes on with the next agent there, from 0."""
     port, sdk = free_port(), free_port()

@@ -108,6 +108,12 @@ class Browser:
         while not self.loaded:
             self.event()
 
+    def reload(self):
+        self.loaded = False
+        self.call("Page.reload")
+        while not self.loaded:
+            self.event()
+
     def value(self, script):
         """What a JavaScript expression gives."""
         told = self.call("Runtime.evaluate", expression=script, returnByValue=True)
