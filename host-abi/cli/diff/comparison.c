@@ -41,10 +41,14 @@ bool comparison_read(struct comparison *c, const char *before, const char *after
 	struct error err = ERROR_NULL;
 	int r;
 
-	*c = (struct comparison){.names = {before, after}, .limit = limit};
-	for (int side = 0; side < DIFF_SIDES; side++)
-		if (!input_read(&c->inputs[side], "diff", &c->names[side], 1))
+	const char *const paths[DIFF_SIDES] = {before, after};
+
+	*c = (struct comparison){.limit = limit};
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		c->names[side] = input_name(paths[side]);
+		if (!input_read(&c->inputs[side], "diff", &paths[side], 1))
 			return false;
+	}
 	r = show_same(c, &err);
 	if (r == 0)
 		r = diff_build(c->inputs[DIFF_BEFORE].p, c->inputs[DIFF_AFTER].p, &c->diff);

@@ -126,6 +126,8 @@ static int run(int argc, char **argv)
 		code = options_wrong(&verb_diff, "which two files? The older one comes first");
 	if (code == OPTIONS_DONE)
 		code = check_wish(&wish);
+	if (code == OPTIONS_DONE)
+		code = input_check(&verb_diff, (const char *const *)argv + first, 2);
 	if (code != OPTIONS_DONE)
 		return code;
 	code = EXIT_FAILED;
@@ -160,7 +162,8 @@ const struct command verb_diff = {
 	.summary =
 		"Compares two pprof files of one kind, function by function, as shares of each "
 		"file's total: how long they were recorded, and at which rate, makes no "
-		"difference. CPU time and cores of each stand above the tables.\n"
+		"difference. CPU time and cores of each stand above the tables. - is standard "
+		"input.\n"
 		"A function is the same if its name is, apart from what compilers and virtual "
 		"machines add to it: .cold, .part.N, .isra.N, .constprop.N, .llvm.N, Rust's "
 		"::hHASH, numbers and addresses of JVM lambdas and hidden classes.\n"

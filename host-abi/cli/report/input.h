@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/vec.h"
+#include "cli/cli.h"
 #include "pprof/decode.h"
 
 #include <stdbool.h>
@@ -24,7 +25,12 @@ struct input {
 
 #define INPUT_NULL ((struct input){0})
 
-/* Reads n > 0 files. False: why not is on standard error, as one line of "andiron VERB", and there
- * is nothing to free. Negative durations become 0. O(size of all). */
+/* OPTIONS_DONE, or what options_wrong gives where standard input, "-", is to be read twice. */
+int input_check(const struct command *command, const char *const *paths, size_t n);
+/* What a file is called. */
+const char *input_name(const char *path);
+
+/* Reads n > 0 files; "-" is standard input. False: why not is on standard error, as one line of
+ * "andiron VERB", and there is nothing to free. Negative durations become 0. O(size of all). */
 bool input_read(struct input *in, const char *verb, const char *const *paths, size_t n);
 void input_fini(struct input *in);

@@ -388,6 +388,9 @@ static int run(int argc, char **argv)
 		code = options_wrong(&verb_report, "which file?");
 	if (code == OPTIONS_DONE)
 		code = read_reader(&wish);
+	if (code == OPTIONS_DONE)
+		code = input_check(&verb_report, (const char *const *)argv + first,
+				   (size_t)(argc - first));
 	if (code != OPTIONS_DONE)
 		return code;
 	return report((const char *const *)argv + first, (size_t)(argc - first), &wish);
@@ -413,13 +416,14 @@ const struct command verb_report = {
 	.usage = "[OPTIONS] FILE...",
 	.brief = "show the top functions of pprof files",
 	.summary = "Shows what pprof files hold: top functions by self and total, programs, "
-		   "samples, duration, CPU time and cores, losses.\n"
+		   "samples, duration, CPU time and cores, losses. - is standard input.\n"
 		   "Several files are merged, whatever their periods. CPU time is samples times "
 		   "period; cores are CPU time over the duration. The duration of several files is "
 		   "the time that they cover together: what overlaps counts once.",
 	.examples = "andiron report profile.pb.gz -n 10\n"
 		    "andiron report node-1.pb.gz node-2.pb.gz\n"
-		    "andiron report profile.pb.gz --for llm=4000\n",
+		    "andiron report profile.pb.gz --for llm=4000\n"
+		    "curl -s localhost:12345/profile | andiron report -\n",
 	.flags = flags,
 	.mixed = true,
 };
