@@ -3,7 +3,9 @@
 #include "host/tests/test-support.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -366,4 +368,68 @@ TEST(a_missing_program_is_an_error)
 
 	run_trial(&t, spawn_missing);
 	expect_eq(t.n_calls, 0);
+}
+
+/* A thread that is done with components and gets no CPU is waited for: the host leaves nothing. */
+struct slow_task {
+	struct worker_task task;
+	struct workers *workers;
+	struct host *host;
+	bool ended;
+};
+
+/* Whether the first thread sleeps until it is woken, and not until a time. */
+static bool is_waited_for(void)
+{
+	unsigned long until = 0;
+	long number = -1;
+	char path[64];
+	FILE *f;
+	int n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)getpid());
+	f = fopen(path, "re");
+	expect(f);
+	n = fscanf(f, "%ld 0x%*x 0x%*x 0x%*x 0x%lx", &number, &until);
+	fclose(f);
+	return n == 2 && number == SYS_futex && until == 0;
+}
+
+static void end_late(struct worker_task *task)
+{
+	struct slow_task *t = container_of(task, struct slow_task, task);
+	bool stopping = false;
+
+	while (!stopping) {
+		pthread_mutex_lock(&t->workers->lock);
+		stopping = t->workers->stopping;
+		pthread_mutex_unlock(&t->workers->lock);
+		sched_yield();
+	}
+	while (!is_waited_for())
+		sched_yield();
+	t->ended = true;
+}
+
+static void submit_and_stop(void *context, const char *failed)
+{
+	struct slow_task *t = context;
+
+	t->workers = &t->host->workers;
+	workers_submit(t->workers, &t->task);
+	host_stop(t->host);
+}
+
+TEST(a_worker_without_cpu_is_waited_for)
+{
+	static struct slow_task slow = {.task.run = end_late}; /* outlives a test that fails */
+	struct probe w = {0};
+	struct plan *plan = test_plan();
+
+	test_node(plan, "w", &test_writer, &w);
+	slow.host = test_host((struct host_options){.live = submit_and_stop, .context = &slow});
+	expect_eq(host_load(slow.host, plan, NULL), 0);
+	test_run(slow.host, 0);
+	host_free(slow.host);
+	expect(slow.ended);
 }

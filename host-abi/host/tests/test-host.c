@@ -3,8 +3,6 @@
 #include "host/tests/test-support.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
 static void take_three(struct probe *p)
@@ -289,52 +287,6 @@ _Noreturn TEST(who_hangs_is_left_behind)
 	sem_post(&blocked.go);
 	sem_wait(&worked);
 	_exit(0); /* its descriptors and memory stay, on purpose */
-}
-
-/* A thread that is done with components and gets no CPU is waited for: the host leaves nothing. */
-struct slow_task {
-	struct worker_task task;
-	struct workers *workers;
-	struct host *host;
-	bool ended;
-};
-
-static void end_late(struct worker_task *task)
-{
-	struct slow_task *t = container_of(task, struct slow_task, task);
-	bool stopping = false;
-
-	while (!stopping) {
-		pthread_mutex_lock(&t->workers->lock);
-		stopping = t->workers->stopping;
-		pthread_mutex_unlock(&t->workers->lock);
-		sched_yield();
-	}
-	poll(NULL, 0, 1200);
-	t->ended = true;
-}
-
-static void submit_and_stop(void *context, const char *failed)
-{
-	struct slow_task *t = context;
-
-	t->workers = &t->host->workers;
-	workers_submit(t->workers, &t->task);
-	host_stop(t->host);
-}
-
-TEST(a_worker_without_cpu_is_waited_for)
-{
-	static struct slow_task slow = {.task.run = end_late}; /* outlives a test that fails */
-	struct probe w = {0};
-	struct plan *plan = test_plan();
-
-	test_node(plan, "w", &test_writer, &w);
-	slow.host = test_host((struct host_options){.live = submit_and_stop, .context = &slow});
-	expect_eq(host_load(slow.host, plan, NULL), 0);
-	test_run(slow.host, 0);
-	host_free(slow.host);
-	expect(slow.ended);
 }
 
 /* A batch that lies about its samples, or that is none, is refused and counted. */
