@@ -10,8 +10,8 @@
 #include "base/index.h"
 #include "base/sha256.h"
 #include "client/loop.h"
+#include "http/due-heap.h"
 #include "scrape/answer.h"
-#include "scrape/due-heap.h"
 #include "scrape/scraper.h"
 
 #define STATE_UNKNOWN 0

@@ -68,14 +68,10 @@ static struct waiting *ask(struct sender *s, uint64_t id, const struct http_requ
 
 	check(w);
 	w->request = *q;
-	w->id = id;
+	w->number.id = id;
 	w->peer = strdup("server:1");
-	w->deadline_ns = INT64_MAX;
-	w->next = s->requests;
-	w->link = &s->requests;
-	if (w->next)
-		w->next->link = &w->next;
-	s->requests = w;
+	w->deadline.at_ns = INT64_MAX;
+	check(waiting_link(s, w) == 0);
 	return w;
 }
 
@@ -106,6 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	struct sender s = {.channel = {.fd = -1}, .pidfd = -1, .ready = true};
 	struct asked streamed = {0}, plain = {0};
+	struct waiting *w;
 	const struct http_request stream = {.max_response = MAX_STREAM,
 					    .read = on_read,
 					    .read_bytes = 100,
@@ -120,12 +117,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	ask(&s, 1, &stream);
 	ask(&s, 2, &whole);
 	tell(&s, bytes, n);
-	while (s.requests) {
-		struct waiting *w = s.requests;
-
-		waiting_unlink(w);
+	while ((w = (struct waiting *)numbered_last(&s.requests))) {
+		waiting_unlink(&s, w);
 		waiting_free(w);
 	}
+	numbered_free(&s.requests);
 	read_as_request(bytes, n);
 	return 0;
 }

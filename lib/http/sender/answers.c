@@ -18,18 +18,26 @@
 
 struct waiting *sender_find(const struct sender *a, uint64_t id)
 {
-	struct waiting *w = a->requests;
-
-	while (w && w->id != id)
-		w = w->next;
-	return w;
+	return (struct waiting *)numbered_find(&a->requests, id);
 }
 
-void waiting_unlink(struct waiting *w)
+int waiting_link(struct sender *a, struct waiting *w)
 {
-	*w->link = w->next;
-	if (w->next)
-		w->next->link = w->link;
+	bool ends = w->deadline.at_ns != INT64_MAX;
+
+	w->deadline.place = DUE_NOWHERE;
+	if (numbered_add(&a->requests, &w->number) < 0)
+		return -ENOMEM;
+	if (!ends || due_add(&a->deadlines, &w->deadline))
+		return 0;
+	numbered_remove(&a->requests, &w->number);
+	return -ENOMEM;
+}
+
+void waiting_unlink(struct sender *a, struct waiting *w)
+{
+	numbered_remove(&a->requests, &w->number);
+	due_remove(&a->deadlines, &w->deadline);
 }
 
 void waiting_free(struct waiting *w)
@@ -41,15 +49,15 @@ void waiting_free(struct waiting *w)
 	free(w);
 }
 
-static void finish(struct waiting *w, struct http_response *answer)
+static void finish(struct sender *a, struct waiting *w, struct http_response *answer)
 {
-	waiting_unlink(w);
+	waiting_unlink(a, w);
 	answer->body = buf_str(&w->body);
 	w->request.done(w->request.context, answer);
 	waiting_free(w);
 }
 
-void waiting_end(struct waiting *w, int result, bool sent, const char *why)
+void waiting_end(struct sender *a, struct waiting *w, int result, bool sent, const char *why)
 {
 	struct http_response none = {.result = result,
 				     .sent = sent,
@@ -58,7 +66,7 @@ void waiting_end(struct waiting *w, int result, bool sent, const char *why)
 				     .elapsed_ns = clock_mono() - w->begun_ns};
 
 	buf_clear(&w->body);
-	finish(w, &none);
+	finish(a, w, &none);
 }
 
 /* Whether all of it was given to a process that could send it. */
@@ -87,8 +95,8 @@ static void give_up(struct sender *a, struct waiting *w, int result, const char 
 
 	snprintf(text, sizeof(text), "%s %.300s %s",
 		 result == -ENOMEM ? "memory for the answer of" : "the answer of", w->peer, why);
-	sender_put(a, WIRE_CANCEL, w->id, STR_NULL);
-	waiting_end(w, result, true, text);
+	sender_put(a, WIRE_CANCEL, w->number.id, STR_NULL);
+	waiting_end(a, w, result, true, text);
 }
 
 static int on_hello(struct sender *a, bool passes, struct str why)
@@ -123,7 +131,7 @@ static int on_begun(struct waiting *w)
 static int on_data(struct sender *a, struct waiting *w, struct str piece)
 {
 	uint64_t max = w->request.max_response ? w->request.max_response : MAX_COLLECTED;
-	uint64_t id = w->id;
+	uint64_t id = w->number.id;
 	bool more;
 
 	w->received += piece.n;
@@ -149,7 +157,7 @@ static int on_collected(struct sender *a, struct waiting *w, struct str piece)
 	return 0;
 }
 
-static int on_answer(struct waiting *w, struct str message)
+static int on_answer(struct sender *a, struct waiting *w, struct str message)
 {
 	int64_t since_ns = clock_mono() - w->begun_ns;
 	struct http_response answer;
@@ -163,7 +171,7 @@ static int on_answer(struct waiting *w, struct str message)
 		answer.elapsed_ns = since_ns;
 	if (answer.status == 0)
 		buf_clear(&w->body);
-	finish(w, &answer);
+	finish(a, w, &answer);
 	return 0;
 }
 
@@ -182,12 +190,12 @@ static int on_want(struct sender *a, struct waiting *w, struct str message)
 	got = q->read(q->context, piece, n < left ? (size_t)n : (size_t)left);
 	if (got <= 0) {
 		w->made = q->read_bytes; /* it asks no more */
-		put_number(a, WIRE_NO_BODY, w->id, got ? (uint64_t)-got : ENODATA);
+		put_number(a, WIRE_NO_BODY, w->number.id, got ? (uint64_t)-got : ENODATA);
 		return 0;
 	}
 	check((uint64_t)got <= n && (uint64_t)got <= left);
 	w->made += (uint64_t)got;
-	sender_put(a, WIRE_BODY, w->id, (struct str){piece, (size_t)got});
+	sender_put(a, WIRE_BODY, w->number.id, (struct str){piece, (size_t)got});
 	w->last_piece = a->channel.n_put;
 	return 0;
 }
@@ -213,7 +221,7 @@ int sender_handle(struct sender *a, const struct channel_message *m)
 	case WIRE_COLLECTED:
 		return on_collected(a, w, m->payload);
 	case WIRE_DONE:
-		return on_answer(w, m->payload);
+		return on_answer(a, w, m->payload);
 	case WIRE_WANT:
 		return on_want(a, w, m->payload);
 	default:

@@ -81,6 +81,7 @@ int sender_start(struct sender *a)
 void sender_arm(struct sender *a)
 {
 	int64_t at = INT64_MAX, now = clock_mono();
+	const struct due *first = due_first(&a->deadlines);
 	bool out = a->channel.fd >= 0 && channel_waits(&a->channel);
 
 	if (a->channel.fd < 0)
@@ -91,8 +92,8 @@ void sender_arm(struct sender *a)
 		at = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
 	else if (a->silent_ns)
 		at = a->silent_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
-	for (const struct waiting *w = a->requests; w; w = w->next)
-		at = w->deadline_ns < at ? w->deadline_ns : at;
+	if (first && first->at_ns < at)
+		at = first->at_ns;
 	if (out != a->watches_out) {
 		a->watches_out = out;
 		a->loop.watch(a->loop.context, a->channel.fd, out ? HTTP_IN | HTTP_OUT : HTTP_IN);

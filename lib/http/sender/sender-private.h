@@ -5,14 +5,16 @@
 
 #include "base/error.h"
 #include "base/vec.h"
-#include "http/sender/sender.h"
-#include "http/sender/channel.h"
 #include "http/client.h"
+#include "http/due-heap.h"
+#include "http/sender/channel.h"
+#include "http/sender/numbered.h"
+#include "http/sender/sender.h"
 
 /* A request without its answer. */
 struct waiting {
-	struct waiting *next, **link;
-	uint64_t id;
+	struct numbered number; /* first */
+	struct due deadline;    /* in no heap: it may take for ever */
 	struct http_request request; /* functions and bounds */
 	char *peer;
 	uint64_t last_packet; /* of what was put for it */
@@ -21,7 +23,7 @@ struct waiting {
 	uint64_t made, received;
 	struct buf body;
 	bool given;
-	int64_t begun_ns, deadline_ns; /* CLOCK_MONOTONIC; INT64_MAX: it may take for ever */
+	int64_t begun_ns; /* CLOCK_MONOTONIC */
 };
 
 struct aside {
@@ -43,7 +45,8 @@ struct sender {
 	bool in_turn;      /* ready or timeout runs: what is asked now may be from a callback */
 	struct error told; /* what it said of itself */
 	char why[200];     /* the last one has ended */
-	struct waiting *requests;
+	struct numbered_table requests;
+	struct due_heap deadlines;
 	VEC(struct aside) aside;
 	size_t aside_bytes;
 	uint64_t last_id, starts;
@@ -75,7 +78,9 @@ int sender_handle(struct sender *a, const struct channel_message *m);
 struct waiting *sender_find(const struct sender *a, uint64_t id);
 /* Whether all of it was given to a process that could send it. */
 bool sender_was_given(const struct sender *a, const struct waiting *w);
-void waiting_unlink(struct waiting *w);
+/* Puts it among the requests, under its id, and takes it out. The first: 0 or -ENOMEM. */
+int waiting_link(struct sender *a, struct waiting *w);
+void waiting_unlink(struct sender *a, struct waiting *w);
 void waiting_free(struct waiting *w);
 /* Calls `done` and frees it. */
-void waiting_end(struct waiting *w, int result, bool sent, const char *why);
+void waiting_end(struct sender *a, struct waiting *w, int result, bool sent, const char *why);

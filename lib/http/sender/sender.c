@@ -63,25 +63,26 @@ static bool handle_next(struct sender *a)
 static void end_process(struct sender *a)
 {
 	char how[64] = "", why[1100], text[1200];
+	struct waiting *w;
 
 	/* One that has closed its socket has begun to end, and says so as it would have. */
 	sender_reap(a, false, how, sizeof(how));
 	handle_aside(a);
 	while (handle_next(a))
 		;
-	for (struct waiting *w = a->requests; w; w = w->next)
+	vec_each (&a->requests.items, item) {
+		w = (struct waiting *)*item;
 		w->given = sender_was_given(a, w);
+	}
 	snprintf(why, sizeof(why), "%s", sender_reason(a, how));
 	sender_close(a, false, how, sizeof(how));
 	sender_plan_next(a, why);
-	while (a->requests) {
-		struct waiting *w = a->requests;
-
+	while ((w = (struct waiting *)numbered_last(&a->requests))) {
 		snprintf(text, sizeof(text),
 			 "the process that speaks to %.300s ended before there was an answer: "
 			 "%.600s",
 			 w->peer, why);
-		waiting_end(w, -ECONNRESET, w->given, text);
+		waiting_end(a, w, -ECONNRESET, w->given, text);
 	}
 }
 
@@ -98,13 +99,13 @@ static void start_next(struct sender *a)
 /* Whether the process, or an answer, has taken too long. */
 static bool is_overdue(const struct sender *a)
 {
+	const struct due *first = due_first(&a->deadlines);
 	int64_t now = clock_mono();
 
 	if (!a->ready && now >= a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC)
 		return true;
-	for (const struct waiting *w = a->requests; w; w = w->next)
-		if (now >= w->deadline_ns)
-			return true;
+	if (first && now >= first->at_ns)
+		return true;
 	return a->silent_ns && now >= a->silent_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
 }
 
@@ -169,11 +170,10 @@ static void sender_timeout(struct http_client *base)
 /* Whether a request runs that is not simply made anew. */
 static bool is_needed(const struct sender *a)
 {
-	const struct waiting *w = a->requests;
-
-	while (w && w->request.data)
-		w = w->next;
-	return w;
+	vec_each (&a->requests.items, w)
+		if (!((const struct waiting *)*w)->request.data)
+			return true;
+	return false;
 }
 
 /* Whether the process is to be replaced since its files were. A request that is not simply made
@@ -198,7 +198,7 @@ static void renew(struct sender *a)
 
 	if (a->channel.fd < 0 || a->broken || a->in_turn || !is_worn(a))
 		return;
-	if (a->requests) {
+	if (a->requests.items.n) {
 		a->broken = -ESTALE; /* their `done` is not called here */
 	} else {
 		sender_close(a, false, how, sizeof(how));
@@ -247,12 +247,40 @@ static int64_t longest_ms(const struct http_config *config, const struct http_re
 	return request->timeout_ms + HTTP_SENDER_WAIT_MS + (config->oauth2 ? HTTP_TOKEN_MS : 0);
 }
 
+static int put_waiting(struct sender *a, struct waiting *w, const struct http_config *config,
+		       const struct http_request *request, struct error *err)
+{
+	struct readable files;
+	int r;
+
+	w->request = *request;
+	w->peer = str_dup(http_host(request->url));
+	if (!w->peer)
+		return -ENOMEM;
+	r = readable_init(&files, config, http_is_https(request->url), err);
+	w->number.id = a->last_id + 1;
+	w->begun_ns = clock_mono();
+	w->deadline.at_ns = INT64_MAX;
+	if (request->timeout_ms)
+		w->deadline.at_ns = w->begun_ns + longest_ms(config, request) * NS_PER_MSEC;
+	if (r == 0)
+		r = waiting_link(a, w);
+	if (r == 0) {
+		a->last_id = w->number.id;
+		r = put_request(a, w->number.id, &files.config, request);
+		if (r < 0)
+			waiting_unlink(a, w);
+		w->last_packet = a->broken ? UINT64_MAX : a->channel.n_put;
+	}
+	readable_fini(&files);
+	return r;
+}
+
 static int sender_send(struct http_client *base, const struct http_config *config,
 		       const struct http_request *request, uint64_t *ret_id, struct error *err)
 {
 	struct sender *a = (struct sender *)base;
 	struct waiting *w;
-	struct readable files;
 	int r;
 
 	check(request->method && request->done && request->timeout_ms >= 0 &&
@@ -266,31 +294,13 @@ static int sender_send(struct http_client *base, const struct http_config *confi
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	w->request = *request;
-	w->id = a->last_id + 1;
-	w->peer = str_dup(http_host(request->url));
-	r = readable_init(&files, config, http_is_https(request->url), err);
-	if (r == 0)
-		r = w->peer ? put_request(a, w->id, &files.config, request) : -ENOMEM;
-	readable_fini(&files);
-	if (r < 0) {
-		waiting_free(w);
-		sender_arm(a);
-		return r;
-	}
-	w->last_packet = a->broken ? UINT64_MAX : a->channel.n_put;
-	w->begun_ns = clock_mono();
-	w->deadline_ns = INT64_MAX;
-	if (request->timeout_ms)
-		w->deadline_ns = w->begun_ns + longest_ms(config, request) * NS_PER_MSEC;
-	w->next = a->requests;
-	w->link = &a->requests;
-	if (w->next)
-		w->next->link = &w->next;
-	a->requests = w;
-	*ret_id = a->last_id = w->id;
+	r = put_waiting(a, w, config, request, err);
 	sender_arm(a);
-	return 0;
+	if (r < 0)
+		waiting_free(w);
+	else
+		*ret_id = w->number.id;
+	return r;
 }
 
 static void sender_cancel(struct http_client *base, uint64_t id)
@@ -300,7 +310,7 @@ static void sender_cancel(struct http_client *base, uint64_t id)
 
 	if (!w)
 		return;
-	waiting_unlink(w);
+	waiting_unlink(a, w);
 	waiting_free(w);
 	sender_put(a, WIRE_CANCEL, id, STR_NULL);
 	sender_arm(a);
@@ -394,7 +404,7 @@ static bool sender_withdraw(struct http_client *base, uint64_t id)
 
 	if (!w)
 		return false;
-	waiting_unlink(w);
+	waiting_unlink(a, w);
 	if (!has_answered(a, id, &sent)) {
 		sender_put(a, WIRE_WITHDRAW, id, STR_NULL);
 		if (a->channel.fd >= 0 && (a->heard_out || !await_withdrawn(a, id, &sent)))
@@ -409,18 +419,19 @@ static bool sender_withdraw(struct http_client *base, uint64_t id)
 static void sender_free(struct http_client *base)
 {
 	struct sender *a = (struct sender *)base;
+	struct waiting *w;
 	char how[64];
 
-	while (a->requests) {
-		struct waiting *w = a->requests;
-
-		waiting_unlink(w);
+	while ((w = (struct waiting *)numbered_last(&a->requests))) {
+		waiting_unlink(a, w);
 		waiting_free(w);
 	}
 	sender_close(a, !a->broken, how, sizeof(how));
 	if (a->armed_ns != INT64_MAX)
 		a->loop.timer(a->loop.context, -1);
 	vec_free(&a->aside);
+	numbered_free(&a->requests);
+	vec_free(&a->deadlines.items);
 	free(a);
 }
 

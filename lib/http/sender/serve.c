@@ -9,18 +9,18 @@
 
 #include "base/check.h"
 #include "base/vec.h"
-#include "http/sender/channel.h"
-#include "http/sender/wire.h"
 #include "http/polled.h"
+#include "http/sender/channel.h"
+#include "http/sender/numbered.h"
+#include "http/sender/wire.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 
 struct job {
-	struct job *next, **link;
+	struct numbered number; /* first; as the other end calls it */
 	struct server *server;
-	uint64_t id;   /* as the other end calls it */
 	uint64_t http; /* as the client here does */
 	bool cancelled;
 	struct wire_request wire;
@@ -35,7 +35,7 @@ struct aside {
 struct server {
 	struct channel channel;
 	struct http_polled loop;
-	struct job *jobs;
+	struct numbered_table jobs;
 	struct job *receiving; /* whose body is the next message */
 	VEC(struct aside) aside;
 	int failure; /* of the socket */
@@ -62,18 +62,12 @@ static void put_number(struct server *s, uint32_t type, uint64_t id, uint64_t n)
 
 static struct job *find(struct server *s, uint64_t id)
 {
-	struct job *j = s->jobs;
-
-	while (j && j->id != id)
-		j = j->next;
-	return j;
+	return (struct job *)numbered_find(&s->jobs, id);
 }
 
 static void job_free(struct job *j)
 {
-	*j->link = j->next;
-	if (j->next)
-		j->next->link = j->link;
+	numbered_remove(&j->server->jobs, &j->number);
 	wire_request_fini(&j->wire);
 	free(j);
 }
@@ -84,14 +78,14 @@ static void on_left(void *context)
 {
 	struct job *j = context;
 
-	put(j->server, WIRE_LEFT, j->id, STR_NULL);
+	put(j->server, WIRE_LEFT, j->number.id, STR_NULL);
 }
 
 static void on_begun(void *context)
 {
 	struct job *j = context;
 
-	put(j->server, WIRE_BEGUN, j->id, STR_NULL);
+	put(j->server, WIRE_BEGUN, j->number.id, STR_NULL);
 }
 
 static bool on_data(void *context, struct str piece)
@@ -101,7 +95,7 @@ static bool on_data(void *context, struct str piece)
 	while (piece.n) {
 		struct str part = str_first(piece, CHANNEL_PIECE);
 
-		put(j->server, WIRE_DATA, j->id, part);
+		put(j->server, WIRE_DATA, j->number.id, part);
 		piece = str_skip(piece, part.n);
 	}
 	return !j->server->failure && !j->cancelled;
@@ -117,14 +111,14 @@ static void on_done(void *context, const struct http_response *answer)
 	while (rest.n && !j->cancelled) {
 		struct str part = str_first(rest, CHANNEL_PIECE);
 
-		put(s, WIRE_COLLECTED, j->id, part);
+		put(s, WIRE_COLLECTED, j->number.id, part);
 		rest = str_skip(rest, part.n);
 	}
 	wire_put_answer(&b, answer);
 	if (b.failed)
 		s->failure = -ENOMEM; /* the other end must not wait for it */
 	else /* who has withdrawn it learns from this whether it was sent */
-		put(s, WIRE_DONE, j->id, buf_str(&b));
+		put(s, WIRE_DONE, j->number.id, buf_str(&b));
 	buf_free(&b);
 	job_free(j);
 }
@@ -170,12 +164,13 @@ static int receive_request(struct server *s, uint64_t id, struct str message)
 		return r;
 	}
 	j->server = s;
-	j->id = id;
-	j->next = s->jobs;
-	j->link = &s->jobs;
-	if (j->next)
-		j->next->link = &j->next;
-	s->jobs = j;
+	j->number.id = id;
+	r = numbered_add(&s->jobs, &j->number);
+	if (r < 0) {
+		wire_request_fini(&j->wire);
+		free(j);
+		return r;
+	}
 	if (j->wire.body_bytes && !(j->wire.calls & WIRE_CALLS_READ))
 		s->receiving = j;
 	else
@@ -190,7 +185,7 @@ static int receive_body(struct server *s, uint64_t id, struct str body)
 	/* One that was asked for, of a request that has ended meanwhile. */
 	if (!j && !find(s, id))
 		return 0;
-	if (!j || j->id != id || body.n != j->wire.body_bytes)
+	if (!j || j->number.id != id || body.n != j->wire.body_bytes)
 		return -EBADMSG;
 	s->receiving = NULL;
 	begin(j, body);
@@ -261,7 +256,7 @@ static int64_t take_piece(const struct job *j, const struct channel_message *m, 
 {
 	uint64_t error;
 
-	if (m->id != j->id)
+	if (m->id != j->number.id)
 		return -EAGAIN;
 	if (m->type == WIRE_NO_BODY)
 		return wire_get_number(m->payload, &error) && error && error < 4096
@@ -283,7 +278,7 @@ static int64_t on_read(void *context, char *to, size_t n)
 
 	n = n < CHANNEL_PIECE ? n : CHANNEL_PIECE;
 	if (!j->cancelled)
-		put_number(s, WIRE_WANT, j->id, n);
+		put_number(s, WIRE_WANT, j->number.id, n);
 	while (!s->failure && !j->cancelled) {
 		struct pollfd ready = {.fd = s->channel.fd, .events = POLLIN};
 		int r = channel_take(&s->channel, &m);
@@ -320,9 +315,12 @@ static void turn(struct server *s)
 
 static void server_fini(struct server *s)
 {
+	struct numbered *j;
+
 	http_polled_fini(&s->loop);
-	while (s->jobs)
-		job_free(s->jobs);
+	while ((j = numbered_last(&s->jobs)))
+		job_free((struct job *)j);
+	numbered_free(&s->jobs);
 	vec_each (&s->aside, a)
 		buf_free(&a->payload);
 	vec_free(&s->aside);

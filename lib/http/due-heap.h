@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is due next: a binary heap of pointers by time. An item is a struct that begins with a
+/* What is due next: a binary heap of pointers by time. An item is a struct that holds a
  * `struct due`; it knows its place, so that it can be taken out. O(log n) each. */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of what is due. */
-#include "scrape/due-heap.h"
+#include "http/due-heap.h"
 
 #include "testing/test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap. Contract in due-heap.h. */
-#include "scrape/due-heap.h"
+#include "http/due-heap.h"
 
 #include "base/check.h"
 
