@@ -124,9 +124,9 @@ static void on_ended(void *arg, const char *why, int64_t after_ms)
 
 static bool is_stale(void *arg)
 {
-	const struct client_loop *loop = arg;
+	struct client_loop *loop = arg;
 
-	return client_sender_is_stale(&loop->sender);
+	return client_sender_is_stale(&loop->sender, clock_mono());
 }
 
 int client_loop_start(const struct abi_context *context, struct client_loop **ret,

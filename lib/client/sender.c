@@ -2,6 +2,8 @@
 /* Contract in sender.h. */
 #include "client/sender.h"
 
+#include "base/clock.h"
+
 #include <andiron/subprocess.h>
 
 bool client_sender_init(struct client_sender *s, const struct abi_context *context)
@@ -21,6 +23,8 @@ int client_sender_start(struct client_sender *s, int *ret_socket, int *ret_pidfd
 	int32_t socket, pidfd, r;
 
 	client_files_note(&s->files);
+	s->looked_ns = clock_mono();
+	s->stale = false;
 	r = service->start_sender(s->service.self, s->context.instance, &socket, &pidfd);
 	if (r < 0)
 		return r;
@@ -29,7 +33,11 @@ int client_sender_start(struct client_sender *s, int *ret_socket, int *ret_pidfd
 	return 0;
 }
 
-bool client_sender_is_stale(const struct client_sender *s)
+bool client_sender_is_stale(struct client_sender *s, int64_t now_ns)
 {
-	return client_files_changed(&s->files);
+	if (now_ns - s->looked_ns < NS_PER_SEC)
+		return s->stale;
+	s->looked_ns = now_ns;
+	s->stale = client_files_changed(&s->files);
+	return s->stale;
 }

@@ -174,12 +174,13 @@ int resolver_ask(struct resolver *r, const char *name, int type, uint8_t *answer
 	return -EPIPE;
 }
 
-bool resolver_is_worn(const struct resolver *r)
+bool resolver_is_worn(struct resolver *r)
 {
 	struct pollfd gone = {.fd = r->pidfd, .events = POLLIN};
 
 	return r->pidfd >= 0 &&
-	       (r->broken || poll(&gone, 1, 0) > 0 || client_sender_is_stale(&r->sender));
+	       (r->broken || poll(&gone, 1, 0) > 0 ||
+		client_sender_is_stale(&r->sender, clock_mono()));
 }
 
 void resolver_end(struct resolver *r)

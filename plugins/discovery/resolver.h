@@ -31,7 +31,7 @@ const char *resolver_refusal(const struct resolver *r);
 
 /* Whether another has to be started, since this one has ended or files that it reads were replaced.
  * Not while a name is asked for. */
-bool resolver_is_worn(const struct resolver *r);
+bool resolver_is_worn(struct resolver *r);
 /* Ends the process. Whoever waits for it waits no longer. [any] */
 void resolver_end(struct resolver *r);
 
