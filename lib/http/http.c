@@ -28,10 +28,9 @@
 #error "libcurl 7.87 or later is needed: CURLOPT_QUICK_EXIT, thread-safe global init"
 #endif
 
-/* Beyond so many connections, those in use among them, none is kept for the next request: half of
- * the descriptors that a sender may have. libcurl's own number rises and falls with the requests
- * under way. Each connection that is closed for being too many leaves an entry in libcurl's table
- * of hosts, which is searched the next time. */
+/* Beyond so many connections, those in use among them, none is kept for the next request. libcurl's
+ * own number rises and falls with the requests under way. Each connection that is closed for being
+ * too many leaves an entry in libcurl's table of hosts, which is searched the next time. */
 #define MAX_CONNECTIONS 512L
 
 /* One that is refused in one style is asked for in the other, whose request is made with the first:

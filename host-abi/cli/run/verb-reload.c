@@ -103,7 +103,7 @@ static int ask(struct reload *self, struct error *err)
 		if (r < 0)
 			return r;
 		for (self->answered = false; !self->answered;)
-			http_polled_turn(&self->loop, NULL, INT64_MAX);
+			http_polled_turn(&self->loop, INT64_MAX);
 		if (self->final)
 			return 0;
 		http_polled_until(&self->loop, &never, AGAIN_MS);

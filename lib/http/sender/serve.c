@@ -300,7 +300,6 @@ static int64_t on_read(void *context, char *to, size_t n)
 
 static void turn(struct server *s)
 {
-	struct pollfd ready = {.fd = s->channel.fd, .events = POLLIN};
 	struct channel_message m;
 	int r = 0;
 
@@ -310,7 +309,7 @@ static void turn(struct server *s)
 	if (!s->failure)
 		s->failure = r;
 	if (!s->failure)
-		http_polled_turn(&s->loop, &ready, INT64_MAX);
+		http_polled_turn(&s->loop, INT64_MAX);
 }
 
 static void server_fini(struct server *s)
@@ -336,6 +335,11 @@ int http_serve(int socket)
 	if (r < 0)
 		return r;
 	r = http_polled_init(&s.loop, &err);
+	if (r == 0) {
+		r = http_polled_more(&s.loop, socket);
+		if (r < 0)
+			http_polled_fini(&s.loop);
+	}
 	if (r < 0) {
 		put(&s, WIRE_HELLO, 1, err.code ? str_of(err.text) : STR("memory is short"));
 		channel_fini(&s.channel);

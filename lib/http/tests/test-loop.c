@@ -69,7 +69,7 @@ void test_loop_fini(struct test_loop *loop)
 {
 	http_client_free(loop->client);
 	loop->poll.client = NULL;
-	expect_eq(loop->poll.fds.n, 0);
+	expect_eq(loop->poll.n_watched, 0);
 	expect(loop->poll.deadline_ns == INT64_MAX);
 	http_polled_fini(&loop->poll);
 }

@@ -48,7 +48,7 @@ TEST(is_refused_without_walls)
 	expect_eq(acted_client(&a, &loop, &err), -EPERM);
 	expect(strstr(err.text, "there are no walls"));
 	expect_eq(a.ends, 0);
-	expect_eq(loop.poll.fds.n, 0);
+	expect_eq(loop.poll.n_watched, 0);
 	expect(loop.poll.deadline_ns == INT64_MAX);
 	http_polled_fini(&loop.poll);
 }
@@ -79,7 +79,7 @@ TEST(begins_without_a_process)
 		a.script = NULL;
 		a.fault = 0;
 		while (a.starts < 2)
-			http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
+			http_polled_turn(&x.loop.poll, INT64_MAX);
 		exchange_serve(&x, serve_text, hello);
 		exchange_run(&x);
 		expect_eq(x.outcome.status, 200);
@@ -237,7 +237,7 @@ TEST(replaces_what_has_died)
 	expect_eq(a.after_ms, HTTP_SENDER_FIRST_MS);
 	test_server_free(x.server);
 	while (http_sender_starts(x.loop.client) < 2)
-		http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
+		http_polled_turn(&x.loop.poll, INT64_MAX);
 	exchange_serve(&x, serve_text, hello);
 	x.outcome.calls = 0;
 	exchange_run(&x);
@@ -376,7 +376,7 @@ TEST(what_was_given_before_the_greeting_was_read)
 		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
 		expect(test_loop_until(&x.loop, &x.outcome.done, 60000));
 		while (http_sender_starts(x.loop.client) < 2)
-			http_polled_turn(&x.loop.poll, NULL, INT64_MAX);
+			http_polled_turn(&x.loop.poll, INT64_MAX);
 		x.outcome = (struct outcome){.done = false};
 		expect_eq(http_send(x.loop.client, &x.config, &x.request, &x.id, &err), 0);
 		until_gone(&a);
