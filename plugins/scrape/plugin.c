@@ -2,6 +2,7 @@
 /* andiron-scrape.so: pyroscope.scrape. The ABI's verbs over the engine in scraper.h. */
 #include "abi/value.h"
 #include "base/arena.h"
+#include "client/loop.h"
 #include "scrape/metrics.h"
 #include "scrape/options.h"
 #include "scrape/scraper.h"
@@ -91,9 +92,11 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 
 static void metrics(void *self, const struct andiron_metric_sink *sink)
 {
-	struct scraper_counts counts = scraper_counts(((struct instance *)self)->scraper);
+	const struct scraper *scraper = ((struct instance *)self)->scraper;
+	struct scraper_counts counts = scraper_counts(scraper);
 
 	metrics_add(&counts, sink);
+	client_loop_metrics(scraper_loop(scraper), sink);
 }
 
 struct listing {
@@ -155,6 +158,7 @@ static const struct andiron_component scrape = {
 	.targets = targets,
 	.metrics = metrics,
 	.extension = extension,
+	.sender = client_serve,
 };
 
 ANDIRON_PLUGIN("scrape", ANDIRON_VERSION, "Apache-2.0", &scrape);

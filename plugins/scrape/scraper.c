@@ -392,7 +392,7 @@ int scraper_new(const struct abi_context *context, struct settings *settings, st
 
 int scraper_start(struct scraper *s, struct error *err)
 {
-	int r = client_loop_new(&s->context, &s->loop, err);
+	int r = client_loop_start(&s->context, &s->loop, err);
 
 	if (r == 0)
 		scraper_say(s);
@@ -462,4 +462,9 @@ struct scraper_counts scraper_counts(const struct scraper *s)
 
 	counts.held_bytes = s->held;
 	return counts;
+}
+
+const struct client_loop *scraper_loop(const struct scraper *s)
+{
+	return s->loop;
 }

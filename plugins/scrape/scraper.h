@@ -11,6 +11,7 @@
 #include "abi/target-list.h"
 #include "scrape/settings.h"
 
+struct client_loop;
 struct scraper;
 
 struct scraper_counts {
@@ -35,6 +36,8 @@ void scraper_update(struct scraper *s, struct settings *settings);
 void scraper_targets(struct scraper *s, const struct andiron_targets *update);
 
 struct scraper_counts scraper_counts(const struct scraper *s);
+/* NULL: it is not started. */
+const struct client_loop *scraper_loop(const struct scraper *s);
 
 /* A target as people see it: `why` says what is wrong with it, NULL: nothing. */
 typedef void (*scraper_target_fn)(void *context, const struct target_row *row, const char *why);

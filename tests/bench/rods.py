@@ -34,6 +34,15 @@ def busy_seconds():
     return (user + nice + system + irq + softirq + steal) / TICK
 
 
+def children(pid):
+    """The processes that it has started."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as file:
+            found += map(int, file.read().split())
+    return found
+
+
 def pss_kb(pid):
     with open(f"/proc/{pid}/smaps_rollup") as rollup:
         return next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))

@@ -17,7 +17,7 @@ import subprocess
 
 from answers import Server, says
 from pprofs import Receiver
-from running import PATIENT, Agent, cpu_seconds
+from running import PATIENT, Agent, cpu_seconds, sender_of, worker_of
 from tap import (
     ANDIRON,
     SIX,
@@ -86,24 +86,9 @@ def threads(pid):
     return found
 
 
-def worker_of(pid, sends):
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for child in read(f"/proc/{pid}/task/{task}/children").split():
-                words = read(f"/proc/{child}/cmdline").split("\0")
-                if words[1:2] == ["worker"] and ("sender" in words) == sends:
-                    return int(child)
-    return None
-
-
 def parser_of(pid):
     """The process that parses files for the agent."""
     return worker_of(pid, sends=False)
-
-
-def sender_of(pid):
-    """The process that speaks to servers for it."""
-    return worker_of(pid, sends=True)
 
 
 def sets(thread):

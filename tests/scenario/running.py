@@ -155,6 +155,21 @@ class Agent(Background):
         return books()
 
 
+def worker_of(pid, sends):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in read(f"/proc/{pid}/task/{task}/children").split():
+                words = read(f"/proc/{child}/cmdline").split("\0")
+                if words[1:2] == ["worker"] and ("sender" in words) == sends:
+                    return int(child)
+    return None
+
+
+def sender_of(pid):
+    """The process that speaks to servers for it."""
+    return worker_of(pid, sends=True)
+
+
 def cpu_seconds(pid):
     """What a process has used of the CPUs."""
     fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()

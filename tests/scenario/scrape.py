@@ -9,14 +9,15 @@ import json
 import os
 import re
 import resource
+import signal
 import socket
 import threading
 import urllib.request
 
 from ports import free_port
 from pprofs import Receiver
-from running import Agent
-from tap import Background, Skip, andiron, case, main, read, write
+from running import Agent, ask, parse_metrics, sender_of
+from tap import Background, Skip, andiron, case, main, need_root, read, write
 from waiting import SANITIZED
 
 SCRAPED = os.environ.get("SCRAPED", "")
@@ -357,6 +358,73 @@ def targets_that_hang_leave_room():
         # In turn with all others, each of these would have been asked as often.
         asked = agent.until(more, "those that answer were asked eight times, each other once")
         assert sum(asked[:hanging]) <= 4 * hanging, asked
+        agent.stop()
+
+
+def connections(pid, port):
+    """How many a process has to this port."""
+    lines = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
+    inodes = {f"socket:[{line[9]}]" for line in lines if line[2].endswith(f":{port:04X}")}
+    found = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found += os.readlink(f"/proc/{pid}/fd/{fd}") in inodes
+    return found
+
+
+@case
+def what_speaks_to_targets_dies():
+    """The agent has no connection to a target. Where the process that has them is killed, what was
+    under way has failed and is counted, all targets are asked on, and nothing stays behind."""
+    need_root()
+    n, hanging = 300, 100
+    sorts = ["mute" if i < hanging else "profile" for i in range(n)]
+    with Farm() as farm, contextlib.ExitStack() as ends:
+        targets = ",\n".join(farm.target(i, sort) for i, sort in enumerate(sorts))
+        config = write("dying.alloy", ONE_KIND % (targets, "1s", "60s"))
+        agent = ends.enter_context(Agent(config))
+
+        def descriptors():
+            return len(os.listdir(f"/proc/{agent.pid}/fd"))
+
+        def all_hang():
+            """In the end of a connection that the agent should not have."""
+            sender = sender_of(agent.pid)
+            found = connections(sender, farm.port) if sender else 0
+            assert connections(agent.pid, farm.port) == 0
+            return sender if found >= hanging else None
+
+        def asked_since(before):
+            now = farm.counts()[1]
+            return all(now.get(i, 0) > before.get(i, 0) for i in range(n))
+
+        def balanced():
+            values = parse_metrics(ask("status", "/metrics")[1])
+            m = {name.removeprefix("andiron_scrape_"): v for (name, _), v in values.items()}
+            ended = m["sent_profiles_total"] + m["failures_total"]
+            return m["requests_total"] == ended + m["requests_in_flight"]
+
+        for died in range(1, 3):
+            sender = agent.until(all_hang, "one process has all connections")
+            own = descriptors() if died == 1 else own
+            before = farm.counts()[1]
+            os.kill(sender, signal.SIGKILL)
+            agent.until_metric("andiron_sender_restarts_total", exactly=died)
+            agent.until(lambda: asked_since(before), "each is asked again")
+            assert agent.metric("andiron_scrape_failures_total") >= died * hanging
+        agent.until(balanced, "each request is in the books")
+        agent.until(all_hang, "they hang again")
+        whys = {why for _, _, why in agent.targets("pyroscope.scrape.s")[:hanging]}
+        ends = ("signal 9 ended it", "it was killed and has not ended yet")
+        assert all(any(end in why for end in ends) for why in whys), whys
+        agent.until(lambda: descriptors() <= own, "descriptors do not stay")
+        # A reload ends what nobody wants any more, in that process, too.
+        write("dying.alloy", ONE_KIND % (farm.target(n - 1, "once"), "1s", "60s"))
+        sender = sender_of(agent.pid)
+        agent.signal(signal.SIGHUP)
+        agent.until_metric("andiron_scrape_targets", exactly=1)
+        agent.until(lambda: connections(sender, farm.port) <= 128, "connections are closed")
+        assert sender_of(agent.pid) == sender
         agent.stop()
 
 

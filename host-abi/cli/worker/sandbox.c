@@ -37,8 +37,9 @@
 
 #define ADDRESSES ((rlim_t)1 << 30)
 /* Each thread that finds a name reserves 136 MiB of them, for its stack and its heap. */
-#define ADDRESSES_SENDING   ((rlim_t)8 << 30)
-#define DESCRIPTORS_SENDING 1024
+#define ADDRESSES_SENDING ((rlim_t)8 << 30)
+/* Twice as many as pyroscope.scrape has requests under way at most. */
+#define DESCRIPTORS_SENDING 16384
 
 static const int allowed[] = {
 	SYS_read,        SYS_write,       SYS_pread64,      SYS_pwrite64,       SYS_recvmsg,
@@ -50,12 +51,14 @@ static const int allowed[] = {
 };
 #define N_ALLOWED (sizeof(allowed) / sizeof(allowed[0]))
 
+/* To that, or to as much as it may have. */
 static int limit(int what, rlim_t value)
 {
-	struct rlimit l = {value, value}, now;
+	struct rlimit l, now;
 
 	if (getrlimit((__rlimit_resource_t)what, &now) == 0 && now.rlim_max < value)
-		return 0;
+		value = now.rlim_max;
+	l = (struct rlimit){value, value};
 	return setrlimit((__rlimit_resource_t)what, &l) < 0 ? -errno : 0;
 }
 
