@@ -40,11 +40,9 @@ struct reader_thread {
 	pid_t tid;
 	uint32_t state;
 	int self; /* pidfd of this process, in the thread's own table; SHARED, LOST */
-	int fd;   /* where to read */
+	struct reader_request request;
 	bool owns_fd;
-	uint64_t at;
-	size_t n;
-	ssize_t result;
+	ssize_t results[READER_PIECES];
 	uint64_t slept_ns;
 	unsigned char bytes[READER_BYTES];
 };
@@ -119,11 +117,17 @@ static long n_sleeps(void)
 
 static void serve(struct reader_thread *t)
 {
-	int fd = t->self == SHARED ? t->fd : copy_from(t->self, t->fd);
+	const struct reader_request *q = &t->request;
+	int fd = t->self == SHARED ? q->fd : copy_from(t->self, q->fd);
 	long before = n_sleeps();
 	uint64_t begin = now_ns();
 
-	t->result = fd < 0 ? -EAGAIN : pread(fd, t->bytes, t->n, (off_t)t->at);
+	for (uint32_t i = 0; i < q->n_pieces; i++) {
+		ssize_t n = fd < 0 ? -EAGAIN
+				   : pread(fd, t->bytes + i * q->n, q->n, (off_t)q->at[i]);
+
+		t->results[i] = n == -1 ? 0 : n;
+	}
 	t->slept_ns = n_sleeps() != before ? now_ns() - begin : 0;
 	if (t->self != SHARED && fd >= 0)
 		close(fd);
@@ -132,7 +136,7 @@ static void serve(struct reader_thread *t)
 static void free_all(struct reader_thread *t)
 {
 	if (t->owns_fd)
-		close(t->fd);
+		close(t->request.fd);
 	free(t);
 }
 
@@ -202,7 +206,7 @@ static bool is_asleep(const struct reader_thread *t)
 
 /* Waits until the thread has answered. An agent that is throttled loses seconds, which are not the
  * process's: so in rounds, of which each ends with a look, and the deadline is two of them. */
-static ssize_t wait_for_answer(struct reader_thread *t, uint32_t deadline_ms)
+static int wait_for_answer(struct reader_thread *t, uint32_t deadline_ms)
 {
 	uint32_t late_ms = 0, n_rounds = 0, state, round_ms = (deadline_ms + 1) / 2;
 
@@ -218,22 +222,21 @@ static ssize_t wait_for_answer(struct reader_thread *t, uint32_t deadline_ms)
 		else
 			late_ms += round_ms;
 	}
-	return t->result == -1 ? 0 : t->result;
+	return 0;
 }
 
-ssize_t reader_thread_read(struct reader_thread *t, int fd, uint64_t at, size_t n,
-			   uint32_t deadline_ms)
+int reader_thread_read(struct reader_thread *t, const struct reader_request *request,
+		       uint32_t deadline_ms)
 {
-	t->fd = fd;
-	t->at = at;
-	t->n = n;
+	t->request = *request;
 	state_hand_over(&t->state, state_of(&t->state), ASKED);
 	return wait_for_answer(t, deadline_ms);
 }
 
-const unsigned char *reader_thread_bytes(const struct reader_thread *t)
+const unsigned char *reader_thread_piece(const struct reader_thread *t, uint32_t i, ssize_t *ret_n)
 {
-	return t->bytes;
+	*ret_n = t->results[i];
+	return t->bytes + i * t->request.n;
 }
 
 uint64_t reader_thread_slept_ns(const struct reader_thread *t)

@@ -12,24 +12,35 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define READER_BYTES (256u << 10) /* of one read */
+#define READER_BYTES  (256u << 10) /* of one request */
+#define READER_PIECES 8u           /* likewise */
 
 struct reader_thread;
+
+/* Pieces of `n` bytes each, to be read one after the other. They cost little more than one, since
+ * most of its cost is to wake the thread and to be woken. */
+struct reader_request {
+	int fd;
+	uint32_t n_pieces;
+	size_t n;
+	uint64_t at[READER_PIECES];
+};
 
 /* NULL: no memory, or no thread can be made. */
 struct reader_thread *reader_thread_new(void);
 
-/* Reads up to `n` bytes, at most READER_BYTES. Their number, 0 if none are there; -EAGAIN if the
- * thread has not begun within seconds, as this process has no CPU; -ETIMEDOUT if it has, but has
- * not ended `deadline_ms` later: the thread is left behind then, and this is the last call but
- * reader_thread_keep(), _collect() and _free(). */
-ssize_t reader_thread_read(struct reader_thread *t, int fd, uint64_t at, size_t n,
-			   uint32_t deadline_ms);
+/* Reads what is requested, at most READER_BYTES in all. 0; -EAGAIN if the thread has not begun
+ * within seconds, as this process has no CPU; -ETIMEDOUT if it has, but has not ended `deadline_ms`
+ * later: the thread is left behind then, and this is the last call but reader_thread_keep(),
+ * _collect() and _free(). */
+int reader_thread_read(struct reader_thread *t, const struct reader_request *request,
+		       uint32_t deadline_ms);
 
-/* What the last call has read. */
-const unsigned char *reader_thread_bytes(const struct reader_thread *t);
+/* What the last call has read of a piece: *ret_n bytes, 0 if none are there, or a negative
+ * errno. */
+const unsigned char *reader_thread_piece(const struct reader_thread *t, uint32_t i, ssize_t *ret_n);
 
-/* How long the last call's read has slept. */
+/* How long the last call's reads have slept. */
 uint64_t reader_thread_slept_ns(const struct reader_thread *t);
 
 /* For a thread that is left behind while `*fd` is read: the thread keeps the descriptor if it has

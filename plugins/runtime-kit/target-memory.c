@@ -297,7 +297,7 @@ void target_memory_close(struct target_memory *m)
 	free(m);
 }
 
-/* Before a read of the process itself: 0 and its deadline, or a negative errno. The lock is held.
+/* Before reads of the process itself: 0 and their deadline, or a negative errno. The lock is held.
  */
 static int prepare(struct target_memory *m, size_t n, uint32_t *ret_deadline_ms)
 {
@@ -319,35 +319,48 @@ static int prepare(struct target_memory *m, size_t n, uint32_t *ret_deadline_ms)
 	return 0;
 }
 
-/* Of the process itself, into the thread's bytes: their number or a negative errno. */
-static ssize_t read_target(struct target_memory *m, uint64_t at, size_t n)
+/* Of the process itself, into the thread's bytes: 0 or a negative errno. */
+static int read_pieces(struct target_memory *m, const struct reader_request *request)
 {
 	struct target_reader *r = m->reader;
 	uint32_t deadline_ms;
 	uint64_t slept_ns;
-	ssize_t got;
 	int error;
 
 	pthread_mutex_lock(&r->lock);
-	error = prepare(m, n, &deadline_ms);
+	error = prepare(m, request->n * request->n_pieces, &deadline_ms);
 	pthread_mutex_unlock(&r->lock);
 	if (error != 0)
 		return error;
-	got = reader_thread_read(r->thread, m->fd, at, n, deadline_ms);
-	slept_ns = got == -ETIMEDOUT ? deadline_ms * MS
-		   : got >= 0        ? reader_thread_slept_ns(r->thread)
-				     : 0;
-	if (got != -ETIMEDOUT && (r->patient || slept_ns < MS))
-		return got;
+	error = reader_thread_read(r->thread, request, deadline_ms);
+	slept_ns = error == -ETIMEDOUT ? deadline_ms * MS
+		   : error == 0        ? reader_thread_slept_ns(r->thread)
+				       : 0;
+	if (error != -ETIMEDOUT && (r->patient || slept_ns < MS))
+		return error;
 	pthread_mutex_lock(&r->lock);
 	waits_add(&find_count(r, &m->process)->waits, slept_ns);
 	waits_add(&r->waits, slept_ns);
-	if (got == -ETIMEDOUT) {
+	if (error == -ETIMEDOUT) {
 		reader_thread_keep(r->thread, &m->fd);
 		r->stuck[r->n_stuck++] = (struct stuck){r->thread, m->process};
 		r->thread = NULL;
 	}
 	pthread_mutex_unlock(&r->lock);
+	return error;
+}
+
+/* One piece: the number of its bytes, which are at *ret, or a negative errno. */
+static ssize_t read_target(struct target_memory *m, uint64_t at, size_t n,
+			   const unsigned char **ret)
+{
+	struct reader_request request = {m->fd, 1, n, {at}};
+	int error = read_pieces(m, &request);
+	ssize_t got;
+
+	if (error != 0)
+		return error;
+	*ret = reader_thread_piece(m->reader->thread, 0, &got);
 	return got;
 }
 
@@ -374,38 +387,88 @@ static int spend(struct target_memory *m, uint64_t at, size_t n)
 	return is_spent ? -EDQUOT : 0;
 }
 
-/* The copy of the block at an address, which is a multiple of BLOCK; NULL: *ret_error says why. */
-static const struct block *find_block(struct target_memory *m, uint64_t at, int *ret_error)
+/* Where the copy of the block at an address belongs, which is a multiple of BLOCK. */
+static struct block *place_of(const struct target_memory *m, uint64_t at)
 {
 	uint64_t hash = (at / BLOCK ^ (uintptr_t)m / sizeof(*m)) * 0x9e3779b97f4a7c15u;
-	struct block *b = &m->reader->blocks[hash >> 60 & (BLOCKS - 1)];
+
+	return &m->reader->blocks[hash >> 60 & (BLOCKS - 1)];
+}
+
+static bool is_copy(const struct block *b, const struct target_memory *m, uint64_t at)
+{
+	return b->memory == m && b->at == at;
+}
+
+static void keep_copy(struct block *b, const struct target_memory *m, uint64_t at,
+		      const unsigned char *bytes, size_t n)
+{
+	memcpy(b->bytes, bytes, n);
+	b->memory = m;
+	b->at = at;
+	b->n = n;
+}
+
+/* The copy of the block at an address; NULL: *ret_error says why. */
+static const struct block *find_block(struct target_memory *m, uint64_t at, int *ret_error)
+{
+	struct block *b = place_of(m, at);
+	const unsigned char *bytes;
 	ssize_t n;
 
-	if (b->memory == m && b->at == at)
+	if (is_copy(b, m, at))
 		return b;
-	n = read_target(m, at, BLOCK);
+	n = read_target(m, at, BLOCK, &bytes);
 	if (n < 0) {
 		*ret_error = (int)n;
 		return NULL;
 	}
-	memcpy(b->bytes, reader_thread_bytes(m->reader->thread), (size_t)n);
-	b->memory = m;
-	b->at = at;
-	b->n = (size_t)n;
+	keep_copy(b, m, at, bytes, (size_t)n);
 	return b;
+}
+
+static bool has(const struct reader_request *request, uint64_t at)
+{
+	for (uint32_t i = 0; i < request->n_pieces; i++)
+		if (request->at[i] == at)
+			return true;
+	return false;
+}
+
+void target_memory_announce(struct target_memory *m, const uint64_t *at, uint32_t n)
+{
+	struct reader_request request = {.fd = m->fd, .n = BLOCK};
+
+	for (uint32_t i = 0; i < n && i < READER_PIECES; i++) {
+		uint64_t block = at[i] - at[i] % BLOCK;
+
+		if (at[i] != 0 && !is_copy(place_of(m, block), m, block) &&
+		    !has(&request, block) && spend(m, block, BLOCK) == 0)
+			request.at[request.n_pieces++] = block;
+	}
+	if (request.n_pieces < 2 || read_pieces(m, &request) != 0)
+		return;
+	for (uint32_t i = 0; i < request.n_pieces; i++) {
+		ssize_t got;
+		const unsigned char *bytes = reader_thread_piece(m->reader->thread, i, &got);
+
+		if (got >= 0)
+			keep_copy(place_of(m, request.at[i]), m, request.at[i], bytes, (size_t)got);
+	}
 }
 
 static int read_long(struct target_memory *m, uint64_t at, unsigned char *ret, size_t n)
 {
 	for (size_t done = 0; done < n;) {
 		size_t piece = n - done < READER_BYTES ? n - done : READER_BYTES;
-		ssize_t got = read_target(m, at + done, piece);
+		const unsigned char *bytes;
+		ssize_t got = read_target(m, at + done, piece, &bytes);
 
 		if (got < 0)
 			return (int)got;
 		if ((size_t)got < piece)
 			return -EFAULT;
-		memcpy(ret + done, reader_thread_bytes(m->reader->thread), piece);
+		memcpy(ret + done, bytes, piece);
 		done += piece;
 	}
 	return 0;

@@ -105,11 +105,14 @@ static void function_read_positions(const struct heap *h, uint64_t bytecodes,
 static struct names_function *function_read(const struct heap *h, const struct v8_key *key,
 					    uint64_t bytecodes)
 {
+	/* The function before its parts: it is looked at again behind them. */
+	const uint64_t looked_at[] = {key->shared, h->memory->map, key->name, bytecodes};
 	struct names_function *f;
 	struct heap_scope scope;
 	uint64_t name;
 
-	if (!function_is(h, key) ||
+	memory_announce(h->memory, looked_at, 4);
+	if (!function_is(h, key) || !heap_word(h, key->shared, 0, &h->memory->map) ||
 	    !heap_word(h, key->shared, h->binary->layout.shared_name, &name))
 		return NULL;
 	f = calloc(1, sizeof(*f));
@@ -124,6 +127,7 @@ static struct names_function *function_read(const struct heap *h, const struct v
 		function_read_positions(h, bytecodes, f);
 	/* Nothing has moved in the meantime. */
 	h->memory->refresh(h->memory->context);
+	memory_announce(h->memory, (uint64_t[]){key->shared, h->memory->map, key->script}, 3);
 	if (f->name && function_is(h, key))
 		return f;
 	names_function_free(f);

@@ -51,6 +51,7 @@ struct process {
 	struct mappings mappings;
 	uint64_t seed, regions_ns, open_ns;
 	uint64_t left_ns, left_at_ns; /* of the thread's time, and when that was so */
+	uint64_t map;                 /* as v8_memory has it */
 };
 
 struct session {
@@ -179,6 +180,14 @@ static void target_refresh(void *context)
 	target_reader_refresh(((struct target *)context)->reader);
 }
 
+static void target_announce(void *context, const uint64_t *at, uint32_t n)
+{
+	struct target *t = context;
+
+	if (now_ns() < t->until_ns)
+		target_memory_announce(t->memory, at, n);
+}
+
 /* What the process has left of the thread's time. */
 static uint64_t time_left(struct process *p, uint64_t now)
 {
@@ -212,7 +221,8 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	struct v8_place place = v8_place_of(sighting);
 	struct v8_place_state state;
 	struct target target = {NULL, s->reader, 0};
-	struct v8_memory memory = {target_read, target_refresh, &target, BUDGET};
+	struct v8_memory memory = {
+		target_read, target_refresh, &target, BUDGET, target_announce, 0};
 	struct learning l = {.names = s->names, .lock = &s->lock, .heap = {&memory, NULL}};
 	struct v8_binary *binary;
 	struct process *p;
@@ -235,6 +245,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	l.heap.binary = binary;
 	l.process_id = p->entry.id;
 	l.seed = p->seed;
+	memory.map = p->map;
 	pthread_mutex_unlock(&s->lock);
 
 	target_reader_refresh(s->reader);
@@ -245,8 +256,10 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 
 	pthread_mutex_lock(&s->lock);
 	p = process_of_id(s, sighting->key.process_id);
-	if (p)
+	if (p) {
 		time_take(p, now_ns() - begin);
+		p->map = memory.map;
+	}
 	binary_release(binary);
 	session_count(s);
 	pthread_mutex_unlock(&s->lock);

@@ -243,6 +243,14 @@ size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max)
 
 #define PIECE 65536u
 
+/* The next character from i on that may end a line. */
+static uint32_t lines_skip(const uint8_t *piece, uint32_t i, uint32_t n)
+{
+	while (i < n && piece[i] > '\r')
+		i++;
+	return i;
+}
+
 /* A carriage return that a line feed follows ends no line of its own. */
 static bool lines_scan(struct lines *l, const struct heap *h, const struct run *run,
 		       uint32_t position, uint8_t *piece, bool *carriage)
@@ -256,8 +264,12 @@ static bool lines_scan(struct lines *l, const struct heap *h, const struct run *
 				 (size_t)k << run->wide))
 			return false;
 		for (uint32_t i = 0; i < k; i++) {
-			uint32_t c = character(piece, i, run->wide), at = position + done + i;
+			uint32_t c, at;
 
+			if (!run->wide && !*carriage && (i = lines_skip(piece, i, k)) == k)
+				break;
+			c = character(piece, i, run->wide);
+			at = position + done + i;
 			if (*carriage && c != '\n' && !lines_add(l, at - 1))
 				return false;
 			*carriage = c == '\r';

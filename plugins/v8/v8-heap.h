@@ -19,6 +19,10 @@ struct v8_memory {
 	void (*refresh)(void *context);
 	void *context;
 	uint64_t budget; /* a read takes one, and one for each MEMORY_UNIT bytes */
+	/* These addresses are about to be read, in this order; 0 is none. NULL: it is not to be
+	 * told. */
+	void (*announce)(void *context, const uint64_t *at, uint32_t n);
+	uint64_t map; /* that functions had last: where theirs is to be expected */
 };
 
 #define MEMORY_UNIT 256u
@@ -31,6 +35,12 @@ static inline bool memory_read(struct v8_memory *m, uint64_t address, void *ret,
 		return false;
 	m->budget -= cost;
 	return m->read(m->context, address, ret, n);
+}
+
+static inline void memory_announce(struct v8_memory *m, const uint64_t *at, uint32_t n)
+{
+	if (m->announce)
+		m->announce(m->context, at, n);
 }
 
 static inline bool memory_word(struct v8_memory *m, uint64_t address, uint64_t *ret)

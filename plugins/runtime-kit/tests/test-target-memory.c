@@ -72,6 +72,37 @@ TEST(copies_are_refreshed)
 	close(fd);
 }
 
+/* What is announced is read at once, as it is then; what is not there, or too much, costs nothing
+ * else its bytes. */
+TEST(what_is_announced_is_copied)
+{
+	const uint64_t base = 1ull << 40, at[] = {base + 5, base + PAGE, base + 9, 0, UINT64_MAX,
+						  base + 3 * PAGE};
+	struct target_reader *r = target_reader_new(false);
+	int fd = memfd_create("memory", MFD_CLOEXEC);
+	struct target_memory *m;
+
+	expect_eq(pwrite(fd, "old1", 4, (off_t)base), 4);
+	expect_eq(pwrite(fd, "old2", 4, (off_t)base + PAGE), 4);
+	expect_eq(pwrite(fd, "old3", 4, (off_t)base + 2 * PAGE), 4);
+	expect_eq(target_memory_of(r, dup(fd), &m), 0);
+	target_memory_announce(m, at, sizeof(at) / sizeof(at[0]));
+	expect_eq(pwrite(fd, "new1", 4, (off_t)base), 4);
+	expect_eq(pwrite(fd, "new2", 4, (off_t)base + PAGE), 4);
+	expect_eq(pwrite(fd, "new3", 4, (off_t)base + 2 * PAGE), 4);
+	expect_eq(target_memory_word32(m, base), 0x31646c6f);
+	expect_eq(target_memory_word32(m, base + PAGE), 0x32646c6f);
+	expect_eq(target_memory_word32(m, base + 2 * PAGE), 0x3377656e);
+	expect_eq(target_memory_word32(m, base + 3 * PAGE), 0);
+	target_reader_refresh(r);
+	target_memory_announce(m, at, 2);
+	expect_eq(target_memory_word32(m, base), 0x3177656e);
+	expect_eq(target_memory_word32(m, base + PAGE), 0x3277656e);
+	target_memory_close(m);
+	target_reader_free(r);
+	close(fd);
+}
+
 /* A process has so many reads in a second, however often it is opened. */
 TEST(reads_are_counted)
 {

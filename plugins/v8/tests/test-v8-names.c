@@ -222,6 +222,27 @@ static uint64_t put_string(uint32_t at, uint16_t type, uint32_t n, const void *r
 	return 0x1000 + 8 * at + 1;
 }
 
+/* Lines end at "\n", "\r\n" and "\r", also where a text's parts divide them. */
+TEST(lines_end_at_their_characters)
+{
+	static const char text[] = "a\nbb\r\ncc\rd\te", line_of[] = "112222333444";
+	struct v8_memory memory = {words_read, NULL, NULL, 1000};
+	struct v8_binary binary = {.layout.map_type = 12};
+	struct heap h = {&memory, &binary};
+	uint32_t n = sizeof(text) - 1;
+
+	for (uint32_t cut = 0; cut <= n; cut++) {
+		uint64_t parts[2] = {put_string(0, 8, cut, text, cut),
+				     put_string(10, 8, n - cut, text + cut, n - cut)};
+		struct lines l;
+
+		expect(heap_lines(&h, put_string(20, 1, n, parts, sizeof(parts)), &l));
+		for (uint32_t at = 0; at < n; at++)
+			expect_eq(lines_find(&l, at), line_of[at] - '0');
+		lines_fini(&l);
+	}
+}
+
 /* A text is the same whatever it is made of: parts of one or two bytes, also where they divide a
  * character. What is too long ends in "…", between characters. */
 TEST(strings_are_text)
