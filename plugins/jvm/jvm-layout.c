@@ -179,6 +179,17 @@ const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct j
 	return f.missing;
 }
 
+void layout_announce(struct target_memory *memory, const struct vm_structs *vm)
+{
+	static const enum vm_id ids[] = {VM_RELEASE,     VM_MAJOR,     VM_CACHE_HEAPS,
+					 VM_CACHE_HEAP,  VM_CALL_STUB, VM_INTERPRETER};
+	uint64_t at[sizeof(ids) / sizeof(ids[0])];
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		at[i] = vm->values[ids[i]] == VM_ABSENT ? 0 : vm->values[ids[i]];
+	target_memory_announce(memory, at, sizeof(ids) / sizeof(ids[0]));
+}
+
 /* The code heap whose structure is at `at`. */
 static int heap_read(struct target_memory *memory, const struct vm_structs *vm, uint64_t at,
 		     struct jvm_heap *ret)

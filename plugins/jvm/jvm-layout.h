@@ -11,6 +11,9 @@
  * stands in for. */
 const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct jvm_offsets *ret);
 
+/* Has the words read at once that are looked at first. */
+void layout_announce(struct target_memory *memory, const struct vm_structs *vm);
+
 /* Fills in where the process has its code: heaps, interpreter, call stub. 0; -EAGAIN: it is not set
  * up yet. Some 300 µs, most of it for the interpreter's code. */
 int layout_code(struct target_memory *memory, const struct vm_structs *vm, struct jvm_process *ret);

@@ -57,6 +57,10 @@ struct process {
 	struct process_entry entry;
 	uint64_t seed;
 	uint64_t first_ns; /* of its first claim, 0: none yet */
+	/* Until it is set up: its memory, and where it is to point to its interpreter; NULL, 0: not
+	 * known yet. */
+	struct target_memory *memory;
+	uint64_t interpreter_at;
 	uint32_t n_claims;
 	int set_up, known;
 	struct andiron_runtime_claim claims[JVM_HEAPS];
@@ -75,6 +79,20 @@ struct session {
 	struct jvm_process record;
 	char mark[TEXT + 2];
 };
+
+/* Forgets what is needed no longer once it is set up, or gone. */
+static void process_rest(struct process *p)
+{
+	target_memory_close(p->memory);
+	p->memory = NULL;
+	p->interpreter_at = 0;
+}
+
+static void process_free(struct process *p)
+{
+	process_rest(p);
+	free(p);
+}
 
 static void forget(struct session *s, uint64_t id)
 {
@@ -140,7 +158,7 @@ void session_close(void *session)
 			      &(struct runtime_counts){.names_evicted = s->counts.names_evicted});
 	name_cache_free(s->names);
 	while (s->processes.buckets && (entry = process_table_take(&s->processes)) != NULL)
-		free(entry);
+		process_free(entry);
 	while (s->libraries.buckets && (entry = object_table_take(&s->libraries)) != NULL)
 		free(entry);
 	process_table_fini(&s->processes);
@@ -255,17 +273,23 @@ static uint64_t now_ns(void)
 
 /* s->record is what the process's JVM says of itself. -EAGAIN: it is starting; -EPROTO: its tables
  * are not as they should be. */
-static int process_read(struct session *s, struct process *p, struct target_memory *memory,
-			const uint64_t *addresses, const struct vm_library *library)
+static int process_read(struct session *s, struct process *p, const uint64_t *addresses,
+			const struct vm_library *library)
 {
+	struct target_memory *memory = p->memory;
 	char release[80];
 	const char *missing;
 	struct vm_structs vm;
 	uint32_t major = 8;
-	int error = vm_structs_read(memory, addresses, library, &vm);
+	int error;
 
+	/* To read all tables each time that a starting JVM is asked would be most of its cost. */
+	if (p->interpreter_at != 0 && target_memory_word(memory, p->interpreter_at) == 0)
+		return -EAGAIN;
+	error = vm_structs_read(memory, addresses, library, &vm);
 	if (error != 0)
 		return error;
+	layout_announce(memory, &vm);
 	release[0] = ' ';
 	if (target_memory_text(memory, target_memory_word(memory, vm.values[VM_RELEASE]),
 			       release + 1, sizeof(release) - 1) == 0)
@@ -277,11 +301,14 @@ static int process_read(struct session *s, struct process *p, struct target_memo
 		snprintf(p->text, sizeof(p->text), "HotSpot%s: not known, no %s", release, missing);
 		return -EPROTO;
 	}
+	/* Else its entry is not relocated yet. */
+	if (vm.values[VM_INTERPRETER] - library->bias <= UINT32_MAX)
+		p->interpreter_at = vm.values[VM_INTERPRETER];
 #if defined(__x86_64__)
-	error = layout_code(memory, &vm, &s->record);
-	if (error == 0 && now_ns() - p->first_ns < GROWING_NS &&
-	    interpreter_code_grows(memory, &vm))
+	if (now_ns() - p->first_ns < GROWING_NS && interpreter_code_grows(memory, &vm))
 		error = -EAGAIN;
+	else
+		error = layout_code(memory, &vm, &s->record);
 	snprintf(p->text, sizeof(p->text), "HotSpot%s", release);
 	s->record.known = error == 0;
 #else
@@ -291,28 +318,37 @@ static int process_read(struct session *s, struct process *p, struct target_memo
 	return error;
 }
 
+/* Has p->memory open. One in which nothing is read at `at` is of before an exec. */
+static int process_open(struct session *s, struct process *p, uint64_t at)
+{
+	uint64_t word;
+
+	target_reader_refresh(s->reader);
+	if (p->memory && target_memory_read(p->memory, at, &word, sizeof(word)) != 0)
+		process_rest(p);
+	return p->memory ? 0 : target_memory_open(s->reader, &p->entry.key, &p->memory);
+}
+
 /* Sets s->record and p->text. -EAGAIN: it may be there later. */
 static int record_read(struct session *s, struct process *p, struct library *l, uint64_t bias)
 {
 	struct library_file file = {s, l, NULL, -1};
 	struct vm_library library = {&l->places, bias, library_file_read, &file};
 	uint64_t addresses[VM_SYMBOLS];
-	struct target_memory *memory;
-	int error = target_memory_open(s->reader, &p->entry.key, &memory);
+	int error;
 
+	for (int i = 0; i < VM_SYMBOLS; i++)
+		addresses[i] = l->addresses[i] + bias;
+	error = process_open(s, p, p->interpreter_at ? p->interpreter_at : addresses[0]);
 	if (error != 0) {
 		snprintf(p->text, sizeof(p->text), "HotSpot: its memory cannot be read: %s",
 			 strerror(-error));
 		return error == -ETIMEDOUT || error == -EMFILE || error == -ENFILE ? -EAGAIN
 										   : error;
 	}
-	target_reader_refresh(s->reader);
-	for (int i = 0; i < VM_SYMBOLS; i++)
-		addresses[i] = l->addresses[i] + bias;
 	p->text[0] = '\0';
-	error = process_read(s, p, memory, addresses, &library);
+	error = process_read(s, p, addresses, &library);
 	library_file_close(&file);
-	target_memory_close(memory);
 	return error;
 }
 
@@ -333,12 +369,15 @@ static int process_set_up(struct session *s, struct process *p, struct library *
 	p->first_ns = p->first_ns ? p->first_ns : now;
 	memset(&s->record, 0, sizeof(s->record));
 	error = record_read(s, p, l, bias);
-	if (error == -ESRCH || error == -ENOENT || error == -ECANCELED)
+	if (error == -ESRCH || error == -ENOENT || error == -ECANCELED) {
+		process_rest(p);
 		return error; /* the process is gone, or the session */
+	}
 	if (now - p->first_ns < patience_ns(error)) {
 		p->text[0] = '\0'; /* not to be said before there is a claim */
 		return -EAGAIN;
 	}
+	process_rest(p);
 	if (error != 0 && p->text[0] == '\0')
 		snprintf(p->text, sizeof(p->text), "HotSpot: not known, %s",
 			 error == -EPROTO ? "its tables cannot be read"
@@ -362,12 +401,14 @@ static int process_set_up(struct session *s, struct process *p, struct library *
 static struct process *process_claim(struct session *s,
 				     const struct andiron_runtime_process *process, int is_jvm)
 {
+	void *living = process_table_living(&s->processes, process->pid), *excess;
 	struct process_claim c = process_table_claim(&s->processes, process);
 	struct process *p = (struct process *)(void *)c.entry;
-	void *excess;
 
-	if (c.replaced)
+	if (c.replaced) {
+		process_rest(living);
 		bpf_map_delete_elem(s->processes_map, &process->pid);
+	}
 	if (c.revived)
 		p->set_up = 0, p->first_ns = 0;
 	if (!p && is_jvm) {
@@ -379,7 +420,7 @@ static struct process *process_claim(struct session *s,
 		}
 	}
 	while ((excess = process_table_excess(&s->processes)) != NULL)
-		free(excess);
+		process_free(excess);
 	return p;
 }
 
@@ -416,12 +457,14 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 void session_gone(void *session, const struct andiron_runtime_process *process)
 {
 	struct session *s = session;
-	void *excess;
+	void *gone = process_table_gone(&s->processes, process), *excess;
 
-	if (process_table_gone(&s->processes, process))
+	if (gone) {
+		process_rest(gone);
 		bpf_map_delete_elem(s->processes_map, &process->pid);
+	}
 	while ((excess = process_table_excess(&s->processes)) != NULL)
-		free(excess);
+		process_free(excess);
 	report_counts(s);
 }
 

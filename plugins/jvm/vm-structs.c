@@ -198,18 +198,22 @@ static bool values_take(const struct reader *r, const struct table *t, uint64_t 
 
 static int entries_read(const struct reader *r, uint64_t at, struct table *t)
 {
-	/* A member may stand outside of a forged entry. */
-	t->entries = calloc(1, ENTRIES * t->stride + ENTRY_BYTES);
-	if (!t->entries)
-		return -ENOMEM;
+	char *entries;
+
 	/* Behind its end there may be nothing. Few reads: each waits for a thread. */
 	for (uint64_t i = 0, n; i < ENTRIES; i += n) {
 		n = ENTRIES - i < CHUNK ? ENTRIES - i : CHUNK;
+		entries = realloc(t->entries, (i + n) * t->stride + ENTRY_BYTES);
+		if (!entries)
+			return -ENOMEM;
+		t->entries = entries;
 		while (n > 0 && target_memory_read(r->memory, at + i * t->stride,
 						   t->entries + i * t->stride, n * t->stride) != 0)
 			n /= 2;
 		if (n == 0)
 			break;
+		/* A member may stand outside of a forged entry. */
+		memset(entries + (i + n) * t->stride, 0, ENTRY_BYTES);
 		for (uint64_t k = 0; k < n; k++, t->n++)
 			if (entry_word(t, i + k, t->member[0]) == 0)
 				return t->n > 0 ? 0 : -EAGAIN;
@@ -265,14 +269,14 @@ static int table_find(const struct reader *r, struct table *t)
 	const uint64_t *addresses = r->addresses + t->kind->first;
 	uint64_t at = target_memory_word(r->memory, addresses[0]);
 
+	if (at == 0)
+		return -EAGAIN;
 	for (int i = 0; i < t->kind->n_members; i++) {
 		t->member[i] = target_memory_word(r->memory, addresses[i + 1]);
 		if (t->member[i] > ENTRY_BYTES - 8)
 			return -EPROTO;
 	}
 	t->stride = target_memory_word(r->memory, r->addresses[t->kind->stride]);
-	if (at == 0)
-		return -EAGAIN;
 	if (t->stride < 12 || t->stride > ENTRY_BYTES)
 		return -EPROTO;
 	return entries_read(r, at, t);
