@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations in Go's notation. Contracts in clock.h. */
+/* Clocks, and durations in Go's notation. Contracts in clock.h. */
 #include "base/clock.h"
 
 #include <stdio.h>
+
+int64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (int64_t)ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
+}
 
 static const struct unit {
 	struct str name;
