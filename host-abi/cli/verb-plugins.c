@@ -75,7 +75,7 @@ static int print_one(struct registry *registry, const char *name)
 		if (!isolation_refusal(c)) /* the host's option, and in no component's table */
 			puts("    isolate  bool, default false\n"
 			     "        Whether it runs in a process of its own: a crash costs one "
-			     "batch.");
+			     "batch at most.");
 		return EXIT_OK;
 	}
 	for (size_t i = 0; i < n; i++)

@@ -3,6 +3,7 @@
 """`isolate = true`: components in processes of their own, while sampling goes on."""
 
 import http.server
+import json
 import os
 import signal
 import threading
@@ -163,13 +164,72 @@ def a_store_outlives_the_process():
     assert len(Receiver.got) == 1
 
 
+TARGETS = """
+discovery.file "in" {
+  files            = ["%s"]
+  refresh_interval = "1s"
+}
+
+discovery.relabel "r" {
+  isolate = true
+  targets = array.concat([{"__address__" = "fixed"}], discovery.file.in.targets)
+
+  rule {
+    target_label = "kept"
+    replacement  = "yes"
+  }
+}
+
+discovery.relabel "behind" {
+  targets = discovery.relabel.r.output
+
+  rule {
+    action        = "keep"
+    source_labels = ["kept"]
+    regex         = "yes"
+  }
+}
+"""
+
+
+@case
+def targets_outlive_the_process():
+    """Relabeling in a process follows its list, before the process is killed and after: also what
+    came and went while there was none. Meanwhile those behind it keep what they have."""
+
+    def say(*hosts):
+        write("some.json", json.dumps([{"targets": list(hosts)}]))
+
+    def until(n):
+        agent.until_health("discovery.relabel.behind", "healthy", f"{n} of {n} targets")
+
+    say("a", "b")
+    config = TARGETS % os.path.abspath("some.json")
+    with Agent(write("targets.alloy", config), *PATIENT) as agent:
+        until(3)
+        say("a", "b", "c")
+        until(4)
+        os.kill(process_of(agent, "discovery.relabel"), signal.SIGKILL)
+        agent.until_health("discovery.relabel.r", "unhealthy", "signal 9 ended it")
+        assert "4 of 4" in agent.health("discovery.relabel.behind")[1]
+        say("b")
+        until(2)
+        assert agent.metric("andiron_isolate_starts_total") == 2
+        say("b", "d")
+        until(3)
+        agent.stop()
+
+
 @case
 def who_cannot_be_isolated_says_why():
     """What needs the agent's own is refused, at its place and with the reason."""
     config = CONFIG % "/x.folded"
     write("bad.alloy", config.replace("sample_rate      = 97", "isolate = true"))
     andiron("validate", "bad.alloy").expect(
-        1, "bad.alloy:8:3", "pyroscope.ebpf cannot be isolated", "it takes samples"
+        1,
+        "bad.alloy:8:3",
+        "pyroscope.ebpf cannot be isolated",
+        "only components that just take profiles",
     )
     write("twice.alloy", config.replace("isolate = true", "isolate = true\n  isolate = false"))
     andiron("validate", "twice.alloy").expect(1, "isolate is given twice")

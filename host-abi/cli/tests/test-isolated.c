@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Isolated components: a host with a writer (unreliable.c) in a process of `andiron worker`. */
+/* Isolated components: a host with a writer, or a relay of targets, (unreliable.c) in a process of
+ * `andiron worker`. */
 #include "host/tests/test-support.h"
 
 #include "host/isolate/isolated.h"
@@ -98,7 +99,7 @@ static void look(void *context)
 	host_stop(run->host);
 }
 
-static struct registered_component registered_writer(void)
+static struct registered_component registered(int component)
 {
 	static struct registered_plugin plugin;
 	struct error err = ERROR_NULL;
@@ -108,7 +109,7 @@ static struct registered_component registered_writer(void)
 	plugin.outline = plugin.plugin;
 	plugin.generation = generation_of(plugin.plugin);
 	plugin.fd = -1;
-	return (struct registered_component){plugin.plugin->components[0], &plugin};
+	return (struct registered_component){plugin.plugin->components[component], &plugin};
 }
 
 static struct plan *plan_of(struct run *run)
@@ -120,7 +121,7 @@ static struct plan *plan_of(struct run *run)
 	uint32_t producer = test_node(plan, "p", &test_producer, &run->producer);
 
 	expect(writer && args && keys);
-	*writer = registered_writer();
+	*writer = registered(0);
 	keys[0] = (struct andiron_str){"fault", 5};
 	keys[1] = (struct andiron_str){"keeps", 5};
 	args[1] = (struct andiron_value){.kind = ANDIRON_VALUE_STRING,
@@ -245,4 +246,105 @@ TEST(a_start_that_fails_says_why)
 {
 	fails("start", "signal 9 ended it");
 	fails("refuse", "no such luck");
+}
+
+/* A list that the producer makes → the relay, in its process → the writer. */
+struct relayed {
+	struct host *host;
+	struct probe producer, writer;
+	struct target_list *list;
+	int step;
+};
+
+static void set_row(struct target_list *list, uint64_t row, const char *value)
+{
+	struct target_label label = {STR("name"), str_of(value)};
+
+	expect_eq(target_list_set(list, row, row, &label, 1), 0);
+}
+
+static void send_list(struct relayed *t)
+{
+	const struct andiron_targets *update;
+
+	expect_eq(target_list_flush(t->list, &update), 0);
+	t->producer.host->send_targets(t->producer.instance, "targets", update);
+	update->release(update->owner);
+}
+
+static double relay_metric(const struct relayed *t, const char *name)
+{
+	return host_metric(t->host, "r", name);
+}
+
+/* How many there are; once there were some they do not vanish. */
+static size_t n_relayed(const struct relayed *t)
+{
+	size_t n = target_table_count(t->writer.table);
+
+	expect(t->step == 0 || n > 0);
+	return n;
+}
+
+static void look_at_relay(void *context)
+{
+	struct relayed *t = context;
+
+	if (!atomic_load(&t->producer.n_start) || !t->writer.table)
+		return;
+	if (t->step == 0 && n_relayed(t) == 1) {
+		t->step = 1;
+		set_row(t->list, 2, "crash");
+		send_list(t);
+	} else if (t->step == 1 && relay_metric(t, "andiron_isolate_starts_total") >= 3) {
+		/* It has died of it again, and what there was is there. */
+		expect_eq(n_relayed(t), 1);
+		t->step = 2;
+		set_row(t->list, 2, "b");
+		set_row(t->list, 3, "c");
+		send_list(t);
+	} else if (t->step == 2 && n_relayed(t) == 3) {
+		t->step = 3;
+		target_list_remove(t->list, 1);
+		send_list(t);
+	} else if (t->step == 3 && n_relayed(t) == 2) {
+		t->step = 4;
+		host_stop(t->host);
+	}
+	n_relayed(t);
+}
+
+static void begin_list(struct probe *p)
+{
+	struct relayed *t = container_of(p, struct relayed, producer);
+
+	set_row(t->list, 1, "a");
+	send_list(t);
+}
+
+/* Targets pass through a process; those of one that dies stay until the next one has its own. */
+TEST(targets_outlive_the_process)
+{
+	struct relayed t = {.producer.on_start = begin_list, .list = target_list_new(7)};
+	struct plan *plan = test_plan();
+	struct registered_component *relay = arena_alloc(&plan->arena, sizeof(*relay));
+	uint32_t p = test_node(plan, "p", &test_producer, &t.producer), w;
+
+	expect(t.list && relay);
+	*relay = registered(1);
+	expect(vec_push(&plan->nodes, ((struct plan_node){.id = "r",
+							  .registered = relay,
+							  .args = plan->nodes.p[p].args,
+							  .isolate = true})));
+	w = test_node(plan, "w", &test_writer, &t.writer);
+	test_targets(plan, p, p + 1);
+	test_targets(plan, p + 1, w);
+	t.host = test_host((struct host_options){.worker = ANDIRON_COMMAND_BUILT,
+						 .drain_ns = 60 * NS_PER_SEC});
+	expect_eq(host_load(t.host, plan, NULL), 0);
+	expect_eq(host_timer(t.host, NS_PER_MSEC, 10 * NS_PER_MSEC, look_at_relay, &t), 0);
+	test_run(t.host, 0);
+	expect_eq(t.step, 4);
+	host_free(t.host);
+	target_list_free(t.list);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A writer that delivers, until it is given a batch of 13 samples: then it does what its argument
- * `fault` says. With `keeps` it delivers at the end only; with "start" it does not even begin. */
+ * `fault` says. With `keeps` it delivers at the end only; with "start" it does not even begin. And
+ * a relay of targets, which dies of one that has a label of the value "crash". */
 #include <andiron/plugin.h>
 
 #include <errno.h>
@@ -127,4 +128,40 @@ static const struct andiron_component writer = {
 	.metrics = metrics,
 };
 
-ANDIRON_PLUGIN("unreliable", "1.0", "Apache-2.0", &writer);
+/* --- The relay: of one producer --- */
+
+static void targets(void *self, const char *port, const struct andiron_targets *update)
+{
+	const struct writer *w = self;
+	struct andiron_targets own = *update;
+
+	for (uint64_t i = 0; i < update->n_strings; i++)
+		if (update->strings[i].len == 5 && memcmp(update->strings[i].ptr, "crash", 5) == 0)
+			raise(SIGKILL);
+	own.producer = w->instance;
+	w->host->send_targets(w->instance, "targets", &own);
+}
+
+static const struct andiron_option relay_options[] = {
+	{.name = "targets", .type = ANDIRON_TYPE_TARGETS, .doc = "What is passed on."},
+};
+static const struct andiron_options relay_table = ANDIRON_OPTIONS(relay_options);
+static const struct andiron_export relay_exports[] = {
+	{"targets", ANDIRON_EXPORT_TARGETS, 0, "The same."},
+};
+
+static const struct andiron_component relay = {
+	.size = sizeof(relay),
+	.name = "test.relay",
+	.summary = "A relay for tests.",
+	.options = &relay_table,
+	.exports = relay_exports,
+	.n_exports = 1,
+	.create = create,
+	.start = start,
+	.stop = stop,
+	.destroy = free,
+	.targets = targets,
+};
+
+ANDIRON_PLUGIN("unreliable", "1.0", "Apache-2.0", &writer, &relay);

@@ -3,14 +3,15 @@
  * which keeps the equation for it as for any other: what was taken here is what was given. All
  * that goes to the agent may be waited for, since the agent never waits for this process. */
 #include "cli/worker/isolated.h"
+#include "cli/worker/isolated-targets.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "host/isolate/batch-memory.h"
-#include "host/isolate/isolated.h"
 #include "host/isolate/message.h"
 #include "host/isolate/metric-bytes.h"
 #include "host/isolate/value-bytes.h"
+#include "host/lang/isolation.h"
 #include "host/services/sandboxed-worker.h"
 #include "host/services/services.h"
 #include "host/state.h"
@@ -33,6 +34,7 @@ struct process {
 	char id[ID_BYTES];
 	struct registered_component registered[N_NODES];
 	struct andiron_value arguments, nothing;
+	struct isolated_targets *targets; /* NULL: it is given batches */
 	bool forwards, is_live;
 	uint64_t number;
 	/* As it was said last. */
@@ -53,6 +55,27 @@ static void say_with(uint32_t type, uint64_t number, struct str text, int fd)
 static void say(uint32_t type, uint64_t number, struct str text)
 {
 	say_with(type, number, str_first(text, ISOLATE_MAX_TEXT), -1);
+}
+
+void isolated_send(int fd, uint64_t samples)
+{
+	say_with(ISOLATE_SEND, samples, STR_NULL, fd);
+}
+
+void isolated_give_up(const char *why)
+{
+	say(ISOLATE_LOG, ANDIRON_LOG_ERROR, str_of(why));
+	_exit(EXIT_FAILURE);
+}
+
+struct isolated_targets *isolated_targets_of(uint64_t instance)
+{
+	struct instance *i = instance_get(instance);
+	const struct process *p = i ? i->host->options.context : NULL;
+
+	if (i)
+		instance_unref(i);
+	return p ? p->targets : NULL;
 }
 
 void isolated_refuse(int code, const char *why)
@@ -104,7 +127,7 @@ static void out_batch(void *self, const struct andiron_batch *batch)
 					 &(struct andiron_str){why, 9}, batch->samples);
 		return;
 	}
-	say_with(ISOLATE_SEND, batch->samples, STR_NULL, fd);
+	isolated_send(fd, batch->samples);
 	host_services.ledger_add(*instance, ANDIRON_LEDGER_DELIVERED, NULL, batch->samples);
 }
 
@@ -213,6 +236,8 @@ static void on_tick(void *context)
 	say_counts(p);
 	say_health(p, i);
 	say_metrics(p, i);
+	if (p->targets)
+		isolated_targets_tick(p->targets);
 	full = atomic_load(&i->full);
 	if (full != p->full)
 		say(ISOLATE_FULL, full, STR_NULL);
@@ -234,6 +259,21 @@ static void on_done(void *arg, int32_t result)
 
 	say_counts(p);
 	say(ISOLATE_DONE, p->number, STR_NULL);
+}
+
+static void on_given(void *arg)
+{
+	on_done(arg, 0);
+}
+
+static void on_targets(struct process *p, uint64_t number, int fd)
+{
+	struct instance *i = instance_of(p, p->id);
+
+	p->number = number;
+	if (!i || !isolated_targets_give(p->targets, i, fd) ||
+	    host_services.post(i->id, on_given, p) < 0)
+		isolated_give_up("out of memory for targets");
 }
 
 static void on_batch(struct process *p, uint64_t number, int fd)
@@ -264,7 +304,9 @@ static void on_readable(void *context)
 
 	if (r == 0)
 		return;
-	if (r == 1 && m.type == ISOLATE_BATCH) {
+	if (r == 1 && m.type == ISOLATE_BATCH && p->targets) {
+		on_targets(p, m.number, fd);
+	} else if (r == 1 && m.type == ISOLATE_BATCH) {
 		on_batch(p, m.number, fd);
 	} else if (r == 1 && m.type == ISOLATE_DRAIN) {
 		p->host->options.drain_ns = (int64_t)m.number;
@@ -326,7 +368,8 @@ static bool add_node(struct process *p, struct plan *plan, int node, const char 
 	struct plan_edge edge = {
 		.from = (uint32_t)node - 1, .to = (uint32_t)node, .kind = PLAN_BATCHES};
 
-	return vec_push(&plan->nodes, n) && (node == NODE_IN || vec_push(&plan->edges, edge));
+	return vec_push(&plan->nodes, n) &&
+	       (node == NODE_IN || p->targets || vec_push(&plan->edges, edge));
 }
 
 static int load(struct process *p, struct arena *arena, struct error *err)
@@ -337,7 +380,8 @@ static int load(struct process *p, struct arena *arena, struct error *err)
 	if (good)
 		arena_join(&plan->arena, arena);
 	p->nothing.kind = ANDIRON_VALUE_MAP;
-	good = good && add_node(p, plan, NODE_IN, in_component.name, &p->nothing) &&
+	good = good &&
+	       (p->targets || add_node(p, plan, NODE_IN, in_component.name, &p->nothing)) &&
 	       add_node(p, plan, NODE_COMPONENT, p->id, &p->arguments) &&
 	       (!p->forwards || add_node(p, plan, NODE_OUT, out_component.name, &p->nothing));
 	if (good)
@@ -379,7 +423,13 @@ void isolated_serve(const struct registered_plugin *plugin,
 	int r = -ENOMEM;
 
 	if (p) {
-		p->forwards = isolated_forwards(component);
+		p->forwards = isolation_forwards(component);
+		if (isolated_has_targets(component)) {
+			p->targets = isolated_targets_new(component);
+			if (!p->targets)
+				_exit(EXIT_FAILURE);
+			component = isolated_targets_component(p->targets);
+		}
 		p->registered[NODE_IN].component = &in_component;
 		p->registered[NODE_COMPONENT] = (struct registered_component){component, plugin};
 		p->registered[NODE_OUT].component = &out_component;

@@ -6,6 +6,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "host/isolate/batch-memory.h"
+#include "host/isolate/target-bytes.h"
+#include "host/registry/describe-check.h"
 #include "host/services/callbacks.h"
 #include "host/services/services.h"
 
@@ -28,16 +30,12 @@ static uint64_t known(const struct isolate_counts *c, const char *reason)
 
 static bool is_rise(const struct isolate_counts *from, const struct isolate_counts *to)
 {
-	if (to->delivered < from->delivered || to->carried < from->carried ||
-	    to->n_reasons < from->n_reasons)
+	if (to->delivered < from->delivered || to->carried < from->carried)
 		return false;
-	for (size_t i = 0; i < to->n_reasons; i++) {
+	for (size_t i = 0; i < to->n_reasons; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(to->dropped[i].word, to->dropped[k].word) == 0)
 				return false;
-		if (to->dropped[i].samples < known(from, to->dropped[i].word))
-			return false;
-	}
 	for (size_t i = 0; i < from->n_reasons; i++)
 		if (known(to, from->dropped[i].word) < from->dropped[i].samples)
 			return false;
@@ -60,8 +58,7 @@ static void show_store(struct isolated *p)
 /* Levels are no more than what it has: a moment's excess, or a lie. */
 static void clamp_levels(const struct isolated *p, struct isolate_counts *c)
 {
-	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c);
-	uint64_t left = beyond(p->given + c->carried, out);
+	uint64_t left = beyond(p->given + c->carried, isolated_out(p, c));
 
 	if (c->spooled > left)
 		c->spooled = left;
@@ -73,10 +70,8 @@ static void clamp_levels(const struct isolated *p, struct isolate_counts *c)
 static void settle(struct isolated *p)
 {
 	const struct isolate_counts *c = &p->counts;
-	uint64_t n = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c) + c->spooled +
-		     c->uncertain;
+	uint64_t n = beyond(isolated_out(p, c) + c->spooled + c->uncertain, c->carried);
 
-	n = beyond(n, c->carried);
 	n = n < p->given ? n : p->given;
 	holdings_settle(p, beyond(n, p->settled));
 }
@@ -84,9 +79,7 @@ static void settle(struct isolated *p)
 /* Whether it has settled no more samples than it was given and has found. */
 static bool is_possible(const struct isolated *p, const struct isolate_counts *c)
 {
-	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c);
-
-	return out <= p->given + c->carried;
+	return isolated_out(p, c) <= p->given + c->carried;
 }
 
 static int on_counts(struct isolated *p, struct str text)
@@ -111,6 +104,17 @@ static int on_counts(struct isolated *p, struct str text)
 	return 0;
 }
 
+/* The first one gets them as any component does. */
+static void request_targets(struct isolated *p)
+{
+	const struct andiron_option *o;
+
+	buf_free(&p->targets);
+	for (uint32_t i = 0; (o = option_at(p->of->options, i)); i++)
+		if (o->type == ANDIRON_TYPE_TARGETS)
+			host_services.request_targets(p->instance->id, o->name);
+}
+
 /* What the last one had in its store and this one has not found there is lost. */
 static int on_ready(struct isolated *p, const struct isolate_message *m)
 {
@@ -126,9 +130,11 @@ static int on_ready(struct isolated *p, const struct isolate_message *m)
 	if (p->left > p->counts.carried)
 		p->left = p->counts.carried;
 	show_store(p);
-	if (p->n_starts > 1)
+	if (p->n_starts > 1) {
 		instance_health(p->instance, ANDIRON_HEALTH_HEALTHY,
 				STR("running, in another process"));
+		request_targets(p);
+	}
 	return holdings_pump(p);
 }
 
@@ -152,8 +158,9 @@ static const struct andiron_batch *given_last(const struct isolated *p)
 
 static bool may_pass(const struct isolated *p, uint64_t samples)
 {
-	return samples <= p->given &&
-	       p->passed + samples + isolated_dropped(&p->counts) <= p->given;
+	return !p->forwards ? samples == 0
+			    : samples <= p->given &&
+				      isolated_out(p, &p->counts) + samples <= p->given;
 }
 
 /* What has gone on is in no store any more, whether or not the process has said so. */
@@ -167,18 +174,42 @@ static void pass(struct isolated *p, uint64_t samples)
 	holdings_show(p);
 }
 
+/* Its host has a number for the component of its own. Rows that it adds and never removes would add
+ * up here: so it has to begin again with a snapshot. */
+static int send_targets(struct isolated *p, const struct andiron_batch *batch)
+{
+	struct str bytes = {0};
+	struct andiron_targets *update;
+
+	if (batch->n_segments)
+		bytes = (struct str){batch->segments->base, batch->segments->size};
+	update = target_bytes_get(&bytes);
+	if (!update)
+		return -EBADMSG;
+	if (update->flags & ANDIRON_TARGETS_SNAPSHOT)
+		p->heard = 0;
+	p->heard += batch->bytes;
+	if (p->heard > ISOLATE_MAX_TARGETS)
+		return -EBADMSG;
+	update->producer = p->instance->id;
+	update->owner = batch->owner;
+	update->retain = batch->retain;
+	update->release = batch->release;
+	return host_services.send_targets(p->instance->id, bytes.p, update);
+}
+
 static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 {
 	const struct andiron_batch *batch;
 	int r = -EBADMSG;
 
-	if (!p->forwards || !may_pass(p, m->number))
+	if (!may_pass(p, m->number))
 		return r;
 	if (m->fd_lost)
 		r = -EMFILE;
 	else if (fd >= 0)
 		r = memory_batch(fd, given_last(p), &batch);
-	if (r == -EMFILE || r == -ENOMEM) { /* nothing is wrong with it */
+	if ((r == -EMFILE || r == -ENOMEM) && p->forwards) { /* nothing is wrong with it */
 		holdings_unhanded(p, r, m->number, &p->short_from);
 		pass(p, m->number);
 		return 0;
@@ -187,14 +218,15 @@ static int on_send(struct isolated *p, const struct isolate_message *m, int fd)
 		return r;
 	if (batch->samples != m->number)
 		r = -EBADMSG;
-	if (r == 0) {
-		/* One that is refused was counted as dropped there. */
-		r = host_services.send_batch(p->instance->id, batch) < 0 ? -EBADMSG : 0;
+	else if (!p->forwards)
+		r = send_targets(p, batch);
+	else { /* one that is refused was counted as dropped there */
+		r = host_services.send_batch(p->instance->id, batch);
 		pass(p, m->number);
 	}
 	batch->release(batch->owner);
 	p->short_from &= r < 0;
-	return r;
+	return r == -EINVAL ? -EBADMSG : r;
 }
 
 static int on_log(struct isolated *p, const struct isolate_message *m)

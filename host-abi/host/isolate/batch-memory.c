@@ -20,7 +20,7 @@
 #define MFD_NOEXEC_SEAL 8u
 #endif
 #define MAX_COLUMNS  256
-#define MAX_SEGMENTS 4096
+#define MAX_SEGMENTS 65536
 #define MAX_BATCH    ((size_t)ANDIRON_BATCH_MAX_BYTES + (1u << 20)) /* with its head */
 
 struct head {

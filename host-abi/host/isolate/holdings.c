@@ -20,9 +20,9 @@ void isolated_count(struct isolated *p, uint32_t entry, struct str reason, uint6
 			     samples);
 }
 
-uint64_t isolated_dropped(const struct isolate_counts *counts)
+uint64_t isolated_out(const struct isolated *p, const struct isolate_counts *counts)
 {
-	uint64_t sum = 0;
+	uint64_t sum = p->forwards ? p->passed : counts->delivered;
 
 	for (size_t i = 0; i < counts->n_reasons; i++)
 		sum += counts->dropped[i].samples;
@@ -35,8 +35,7 @@ void holdings_show(struct isolated *p)
 {
 	const struct isolate_counts *c = &p->counts;
 	uint64_t in = p->given + c->carried, waiting = 0;
-	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c) + c->spooled +
-		       c->uncertain;
+	uint64_t out = isolated_out(p, c) + c->spooled + c->uncertain;
 
 	vec_each (&p->holdings, h)
 		waiting += h->given ? 0 : h->left;
@@ -113,7 +112,7 @@ void holdings_unhanded(struct isolated *p, int code, uint64_t samples, bool *sai
 		log_printf(&p->instance->host->log, ANDIRON_LOG_WARN, p->instance->name,
 			   "%" PRIu64 " samples are lost, since they could not be passed between "
 			   "its process and the agent: %s",
-			   samples, strerror(-code));
+			   samples, code == -E2BIG ? "it is too large" : strerror(-code));
 	*said = true;
 }
 
@@ -130,28 +129,29 @@ static bool is_awaited(const struct isolated *p, size_t at)
 	return p->holds_queue && at + 1 == p->holdings.n;
 }
 
-/* 1: it could not be handed over, and is gone. */
+/* A batch, or (NULL) the targets that wait. 1: it could not be handed over, and is gone. */
 static int give(struct isolated *p, struct holding *h)
 {
 	struct isolate_message m = {.type = ISOLATE_BATCH, .number = p->number + 1};
 	_cleanup_(closep) int fd = -1;
-	int r = memory_of_batch(h->batch, &fd), sent = 0;
-	size_t at = (size_t)(h - p->holdings.p);
+	int r = h ? memory_of_batch(h->batch, &fd) : memory_of_bytes(buf_str(&p->targets), &fd);
+	int sent = r == 0 ? isolate_put(p->socket, &m, fd, false) : r;
 
-	if (r == 0)
-		sent = isolate_put(p->socket, &m, fd, false);
-	if (r < 0 || is_shortage(sent)) {
-		holdings_unhanded(p, r < 0 ? r : sent, h->left, &p->short_to);
-		p->lost |= is_awaited(p, at);
-		take_off(p, at);
+	if (h && (r < 0 || is_shortage(sent))) {
+		holdings_unhanded(p, sent, h->left, &p->short_to);
+		p->lost |= is_awaited(p, (size_t)(h - p->holdings.p));
+		take_off(p, (size_t)(h - p->holdings.p));
 		return 1;
 	}
 	if (sent < 0)
 		return sent;
-	p->short_to = false;
-	h->given = true;
+	if (h) {
+		p->short_to = false;
+		h->given = true;
+		p->given += h->batch->samples;
+	}
+	buf_free(&p->targets);
 	p->number++;
-	p->given += h->batch->samples;
 	p->n_asked++;
 	p->in_hand = true;
 	p->due_ns = clock_mono() + p->instance->host->options.isolate_call_ns;
@@ -178,7 +178,9 @@ int holdings_pump(struct isolated *p)
 
 	if (p->socket < 0 || !p->ready || p->in_hand)
 		return 0;
-	while (r == 1 && (h = next(p)))
+	if (p->targets.failed)
+		return -E2BIG;
+	while (r == 1 && ((h = next(p)) || p->targets.n))
 		r = give(p, h);
 	if (r < 1)
 		; /* it has one, or is broken */

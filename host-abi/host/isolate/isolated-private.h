@@ -52,6 +52,8 @@ struct isolated {
 	uint64_t forgotten;     /* samples of batches that cannot be given again */
 	bool holds_queue, lost; /* lost: what the queue waits for */
 	uint64_t number;        /* of the batch given last */
+	uint64_t heard;         /* bytes of targets that it has made since its last snapshot */
+	struct buf targets;     /* that it is to be given */
 	/* Samples of the process that runs: given to it, passed on, settled; and what the last one
 	 * has left in its store. */
 	uint64_t given, passed, settled, left;
@@ -64,7 +66,7 @@ struct isolated {
 /* process.c: starts one: 0, or why there is none. */
 int isolated_start(struct isolated *p);
 /* Ends it; how it was is in ret_how. One that waits in the kernel and cannot be killed is waited
- * for half a second; this instance starts no next one before it is gone. */
+ * for a tenth of a second; this instance starts no next one before it is gone. */
 void isolated_close(struct isolated *p, char *ret_how, size_t n);
 /* Whether the one before has not ended. */
 bool isolated_is_dying(struct isolated *p);
@@ -94,7 +96,8 @@ void holdings_lose(struct isolated *p, struct str reason);
 void holdings_clear(struct isolated *p, struct str reason);
 /* Tells the ledger what is in flight. */
 void holdings_show(struct isolated *p);
-uint64_t isolated_dropped(const struct isolate_counts *counts);
+/* Samples that it has settled for good, by these counts. */
+uint64_t isolated_out(const struct isolated *p, const struct isolate_counts *counts);
 void isolated_count(struct isolated *p, uint32_t entry, struct str reason, uint64_t samples);
 /* Drops samples that this process could not hand over, and says so unless that was said. */
 void holdings_unhanded(struct isolated *p, int code, uint64_t samples, bool *said);

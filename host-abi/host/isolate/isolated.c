@@ -5,7 +5,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "host/isolate/metric-bytes.h"
+#include "host/isolate/target-bytes.h"
 #include "host/isolate/value-bytes.h"
+#include "host/lang/isolation.h"
 #include "host/services/callbacks.h"
 
 #include <errno.h>
@@ -27,6 +29,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 				 "`isolate` needs the andiron command, which runs the component: "
 				 "install it, or name it as the worker");
 	p->arguments.limit = VALUE_BYTES_MAX;
+	p->targets.limit = ISOLATE_MAX_TARGETS;
 	value_bytes_put(&p->arguments, args);
 	p->packet = malloc(sizeof(*p->packet));
 	if (p->arguments.failed || !p->packet)
@@ -100,6 +103,17 @@ static void batch(void *self, const struct andiron_batch *batch)
 	}
 	p->holds_queue = true;
 	holdings_show(p);
+	go_on(p);
+}
+
+/* What comes while none is ready is among what the next one asks for. */
+static void targets(void *self, const char *port, const struct andiron_targets *update)
+{
+	struct isolated *p = self;
+
+	if (!p->ready)
+		return;
+	target_bytes_put(&p->targets, port, update);
 	go_on(p);
 }
 
@@ -178,20 +192,6 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 	metric_bytes_each(buf_str(&p->metrics), sink);
 }
 
-bool isolated_forwards(const struct andiron_component *c)
-{
-	const struct andiron_options *o = c->options;
-	bool ends = c->flags & ANDIRON_COMPONENT_WRITER;
-
-	for (uint32_t i = 0; o && !ends && i < o->count; i++) {
-		const void *at = (const char *)o->items + (size_t)i * o->stride;
-
-		if (((const struct andiron_option *)at)->type == ANDIRON_TYPE_RECEIVERS)
-			return true;
-	}
-	return false;
-}
-
 struct isolated *isolated_new(const struct andiron_component *of)
 {
 	struct isolated *p = calloc(1, sizeof(*p));
@@ -199,7 +199,7 @@ struct isolated *isolated_new(const struct andiron_component *of)
 	if (!p)
 		return NULL;
 	p->of = of;
-	p->forwards = isolated_forwards(of);
+	p->forwards = isolation_forwards(of);
 	p->socket = p->pidfd = p->dying = -1;
 	p->component = (struct andiron_component){
 		.size = sizeof(p->component),
@@ -214,7 +214,8 @@ struct isolated *isolated_new(const struct andiron_component *of)
 		.drain = drain,
 		.stop = stop,
 		.destroy = destroy,
-		.batch = batch,
+		.targets = targets,
+		.batch = of->batch ? batch : NULL,
 		.metrics = metrics,
 	};
 	return p;
@@ -231,6 +232,7 @@ void isolated_free(struct isolated *p)
 	vec_free(&p->holdings);
 	buf_free(&p->arguments);
 	buf_free(&p->metrics);
+	buf_free(&p->targets);
 	free(p->packet);
 	free(p);
 }

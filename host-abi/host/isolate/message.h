@@ -15,7 +15,7 @@
 
 /* From the host. */
 #define ISOLATE_START 1u /* number: the log's level; text: the component's id; memfd: arguments */
-#define ISOLATE_BATCH 2u /* number: rises by one with each; memfd */
+#define ISOLATE_BATCH 2u /* number: rises by one with each; memfd, of a batch; or target-bytes.h */
 #define ISOLATE_DRAIN 3u /* number: ns until it must be over; then it ends */
 
 /* From the process. */
@@ -25,11 +25,14 @@
 #define ISOLATE_HEALTH  20u /* number: ANDIRON_HEALTH_*; text */
 #define ISOLATE_LOG     21u /* number: ANDIRON_LOG_*; text */
 #define ISOLATE_METRICS 22u /* isolate_metrics_put */
-#define ISOLATE_SEND    23u /* memfd: a batch for those behind it; number: its samples */
+#define ISOLATE_SEND    23u /* memfd: a batch for those behind it; number: its samples.
+			     * Of targets a batch without columns, of one segment: target-bytes.h */
 #define ISOLATE_FULL    24u /* number: as andiron/host.h, full */
 #define ISOLATE_ENDED   25u /* it is drained, stopped and destroyed */
 
 #define ISOLATE_MAX_TEXT (48u << 10)
+/* Of the updates from one snapshot to the next, that one among them. */
+#define ISOLATE_MAX_TARGETS ((uint64_t)64 << 20)
 
 struct isolate_message {
 	uint32_t type;

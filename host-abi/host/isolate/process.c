@@ -17,7 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define END_MS 500 /* which one that was killed takes to end, unless it waits in the kernel */
+/* Which one that was killed takes to end, unless it waits in the kernel. It is the loop that waits:
+ * so not long. */
+#define END_MS 100
 
 /* Whether it has ended: then ret_how says how, and nothing is left of it. */
 static bool take_leave(int *pidfd, char *ret_how, size_t n)
@@ -79,23 +81,23 @@ void isolated_close(struct isolated *p, char *ret_how, size_t n)
 		;
 	if (take_leave(&p->pidfd, ret_how, n))
 		return;
-	snprintf(ret_how, n, "it was killed and does not end");
+	snprintf(ret_how, n, "it was killed and has not ended yet");
 	p->dying = take_fd(p->pidfd);
 }
 
 void isolated_reason(const struct isolated *p, int code, const char *how, char *ret, size_t n)
 {
-	double bound = (double)p->instance->host->options.isolate_call_ns / NS_PER_SEC;
-
 	if (p->why[0])
 		snprintf(ret, n, "%s", p->why);
 	else if (code == -EPIPE)
 		snprintf(ret, n, "%s", how);
 	else if (code == -ETIMEDOUT)
-		snprintf(ret, n, "it did not come back from a call within %.3g s and was killed",
-			 bound);
+		snprintf(ret, n, "it did not come back from a call within %d s and was killed",
+			 (int)(p->instance->host->options.isolate_call_ns / NS_PER_SEC));
 	else if (code == -EBADMSG)
 		snprintf(ret, n, "it said what it may not and was killed");
+	else if (code == -E2BIG)
+		snprintf(ret, n, "more than 64 MiB of targets wait for it");
 	else if (code == -ENOENT)
 		snprintf(ret, n, "the plugin's file was replaced or is gone: reload");
 	else if (code == -EBUSY)
@@ -117,7 +119,7 @@ static struct str word(int code)
 uint64_t isolated_stored(const struct isolated *p)
 {
 	const struct isolate_counts *c = &p->counts;
-	uint64_t out = (p->forwards ? p->passed : c->delivered) + isolated_dropped(c);
+	uint64_t out = isolated_out(p, c);
 	uint64_t in = p->given + (p->ready || c->carried > p->left ? c->carried : p->left);
 	uint64_t held = p->forgotten;
 

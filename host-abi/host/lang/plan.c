@@ -272,7 +272,7 @@ static void isolate(struct draft *d, struct plan_node *node, const struct bind_c
 
 	node->isolate = common->isolate;
 	if (why)
-		lang_error(&d->l, common->place, why, "%s cannot be isolated",
+		lang_error(&d->l, common->place, why, "%s cannot be isolated: leave isolate out",
 			   node->registered->component->name);
 }
 

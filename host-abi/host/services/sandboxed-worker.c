@@ -97,7 +97,7 @@ static int find_code(const struct instance *i, struct code *ret)
 	struct stat st;
 	int n;
 
-	if (!dladdr(instance_original(i), &where) || !where.dli_fname)
+	if (!g && (!dladdr(instance_original(i), &where) || !where.dli_fname))
 		return -ENOENT;
 	ret->fd = -1;
 	if (g && (stat(g->path, &st) < 0 || !generation_is_file(g, &st))) {

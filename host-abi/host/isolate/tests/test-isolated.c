@@ -82,6 +82,7 @@ static struct ledger_writer run_scene(struct scene *s, const char *script, bool 
 		.name = script,
 		.flags = forwards ? 0 : ANDIRON_COMPONENT_WRITER,
 		.options = forwards ? &options : NULL,
+		.batch = test_writer.batch,
 	};
 	p = test_node(plan, "p", &test_producer, &s->producer);
 	i = test_node(plan, "i", &component, &isolated);

@@ -3,11 +3,14 @@
  * counts; and that what a stranger has made of them is refused. */
 #include "host/isolate/batch-memory.h"
 #include "host/isolate/message.h"
+#include "host/isolate/target-bytes.h"
 #include "host/isolate/metric-bytes.h"
 #include "host/isolate/value-bytes.h"
 
 #include "abi/batch-build.h"
 #include "abi/batch-view.h"
+#include "abi/target-feed.h"
+#include "abi/target-list.h"
 #include "base/cleanup.h"
 #include "host/tests/test-support.h"
 
@@ -81,6 +84,63 @@ TEST(memory_that_is_not_sealed_is_refused)
 	expect(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SEAL) == 0);
 	expect_eq(memory_bytes(fd, 100, &bytes), -EBADMSG);
 	close(fd);
+	buf_free(&bytes);
+}
+
+/* The bytes of an update of two rows, one of them removed before. */
+static struct buf update_bytes(void)
+{
+	struct target_label label = {STR("name"), STR("value")};
+	struct target_list *list = target_list_new(7);
+	const struct andiron_targets *update;
+	struct buf bytes = BUF_NULL;
+
+	for (uint64_t row = 1; row <= 3; row++)
+		expect_eq(target_list_set(list, row, row, &label, 1), 0);
+	expect_eq(target_list_flush(list, &update), 0);
+	update->release(update->owner);
+	target_list_remove(list, 1);
+	label.value = STR("other");
+	expect_eq(target_list_set(list, 2, 2, &label, 1), 0);
+	expect_eq(target_list_flush(list, &update), 0);
+	target_bytes_put(&bytes, "port", update);
+	target_bytes_put(&bytes, "", update);
+	update->release(update->owner);
+	target_list_free(list);
+	expect(!bytes.failed);
+	return bytes;
+}
+
+/* Targets are the same, one update behind the other; what is cut is refused, and what has another
+ * byte is refused or can be read. */
+TEST(targets_are_the_same)
+{
+	struct buf bytes = update_bytes(), copy = BUF_NULL;
+	struct str rest = buf_str(&bytes);
+	const struct andiron_targets *u = target_bytes_get(&rest);
+
+	expect(u && u->n_rows == 1 && u->n_added == 0 && u->n_removed == 1);
+	expect(u->removed[0] == 1 && u->rows[0].row == 2 && target_update_sound(u));
+	expect(memcmp(u->strings[u->labels[0].value].ptr, "other", 5) == 0);
+	expect(strcmp(rest.p, "port") == 0);
+	rest = target_bytes_next(rest);
+	expect(rest.n == bytes.n / 2 && target_bytes_get(&rest) && strcmp(rest.p, "") == 0);
+	buf_free(&bytes);
+	bytes = update_bytes();
+	for (size_t n = 0; n < bytes.n / 2 - 8; n++) { /* whose end is zeros */
+		rest = str_first(buf_str(&bytes), n);
+		expect(!target_bytes_get(&rest));
+	}
+	for (size_t n = 0; n < bytes.n / 2; n++) {
+		buf_clear(&copy);
+		buf_str_append(&copy, buf_str(&bytes));
+		copy.p[n] = (char)~copy.p[n];
+		rest = buf_str(&copy);
+		u = target_bytes_get(&rest);
+		for (uint64_t i = 0; u && target_update_sound(u) && i < u->n_labels; i++)
+			expect(u->strings[u->labels[i].name].len <= copy.n);
+	}
+	buf_free(&copy);
 	buf_free(&bytes);
 }
 
