@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LEAVE_MS 500 /* to take leave of servers */
+#define END_MS	 100 /* which one that was killed takes to end, unless it waits in the kernel */
 
 void sender_clear_aside(struct sender *a)
 {
@@ -24,17 +25,47 @@ void sender_clear_aside(struct sender *a)
 	a->aside_bytes = 0;
 }
 
+/* Reaps the one that had not ended when it should have. */
+static void reap_late(struct sender *a)
+{
+	siginfo_t info = {0};
+
+	if (a->late < 0)
+		return;
+	if (waitid((idtype_t)P_PIDFD, (id_t)a->late, &info, WEXITED | WNOHANG) == 0 && !info.si_pid)
+		return;
+	close(take_fd(a->late));
+}
+
+void sender_bury(struct sender *a)
+{
+	reap_late(a);
+	closep(&a->late);
+	a->late = -1;
+}
+
 void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n)
 {
 	struct pollfd gone = {.fd = a->pidfd, .events = POLLIN};
 	siginfo_t info = {0};
+	int r;
 
 	if (!leave || poll(&gone, 1, LEAVE_MS) <= 0)
 		syscall(SYS_pidfd_send_signal, a->pidfd, SIGKILL, NULL, 0);
-	while (waitid((idtype_t)P_PIDFD, (id_t)a->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+	while (poll(&gone, 1, END_MS) < 0 && errno == EINTR)
 		;
-	close(take_fd(a->pidfd));
-	if (info.si_code == CLD_EXITED)
+	r = waitid((idtype_t)P_PIDFD, (id_t)a->pidfd, &info, WEXITED | WNOHANG);
+	if (r == 0 && !info.si_pid) {
+		sender_bury(a);
+		a->late = take_fd(a->pidfd);
+	} else {
+		close(take_fd(a->pidfd));
+	}
+	if (r < 0) /* a program may reap the children of all its parts */
+		snprintf(ret_how, n, "it ended");
+	else if (!info.si_pid)
+		snprintf(ret_how, n, "it was killed and has not ended yet");
+	else if (info.si_code == CLD_EXITED)
 		snprintf(ret_how, n, "it ended with %d", info.si_status);
 	else
 		snprintf(ret_how, n, "signal %d ended it", info.si_status);
@@ -58,6 +89,7 @@ int sender_start(struct sender *a)
 {
 	int socket, pidfd, r = a->process.start(a->process.context, &socket, &pidfd);
 
+	reap_late(a);
 	if (r < 0)
 		return r;
 	a->pidfd = pidfd;

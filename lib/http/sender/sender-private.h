@@ -38,6 +38,7 @@ struct sender {
 	struct http_process process;
 	struct channel channel; /* fd -1: no process runs */
 	int pidfd;
+	int late;   /* pidfd of one that was killed and has not ended yet; -1: there is none */
 	bool ready; /* it has said that it is confined */
 	bool watches_out;
 	int broken;        /* why it is to be ended, and is told no more; 0: it is not */
@@ -58,11 +59,15 @@ struct sender {
 
 /* process.c: 0, or why there is none. */
 int sender_start(struct sender *a);
-/* Ends the process and waits for its end: `leave` gives it a moment to take leave of servers, which
- * is for one that listens. How it ended is in ret_how. What it has said can still be read. */
+/* Ends the process and waits for its end, but for no more than a moment: what waits in the kernel
+ * ends when it can, and is reaped when the next is started. `leave` gives it a moment to take leave
+ * of servers, which is for one that listens. How it ended is in ret_how. What it has said can still
+ * be read. */
 void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n);
 /* The same, unless none runs or that has been done, and forgets what it has said. */
 void sender_close(struct sender *a, bool leave, char *ret_how, size_t n);
+/* Reaps the one that is late if it has ended by now, and forgets it. */
+void sender_bury(struct sender *a);
 /* What `broken` means; `how` is sender_close's. */
 const char *sender_reason(const struct sender *a, const char *how);
 /* Sets the time of the next one, and tells the owner. */

@@ -427,6 +427,7 @@ static void sender_free(struct http_client *base)
 		waiting_free(w);
 	}
 	sender_close(a, !a->broken, how, sizeof(how));
+	sender_bury(a);
 	if (a->armed_ns != INT64_MAX)
 		a->loop.timer(a->loop.context, -1);
 	vec_free(&a->aside);
@@ -470,7 +471,7 @@ int http_sender_new(const struct http_loop *loop, const struct http_process *pro
 	a->base.calls = &calls;
 	a->loop = *loop;
 	a->process = *process;
-	a->channel.fd = a->pidfd = -1;
+	a->channel.fd = a->pidfd = a->late = -1;
 	a->next_ns = a->armed_ns = INT64_MAX;
 	start_next(a);
 	if (a->channel.fd >= 0)
