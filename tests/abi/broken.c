@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
@@ -129,6 +130,12 @@ static int32_t start(void *self, struct andiron_error *err)
 #ifdef FAULT_MAPS
 	mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 #endif
+#ifdef FAULT_ZOMBIE
+	if (fork() == 0)
+		_exit(0);
+	siginfo_t ended; /* it has, and is not reaped */
+	waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT);
+#endif
 	s->was_started = 1;
 	s->host->timer_set(s->instance, 1000000000, 1000000000, nothing, s, &s->timer);
 	return 0;
@@ -166,6 +173,9 @@ static int32_t drain(void *self, int64_t deadline_ns)
 	const struct self *s = self;
 
 	s->host->drained(s->instance);
+#ifdef FAULT_DRAINED_TWICE
+	s->host->drained(s->instance);
+#endif
 #endif
 	return 0;
 }
@@ -174,6 +184,12 @@ static void take(void *self, const struct andiron_batch *batch)
 {
 #ifdef FAULT_HOLDS
 	batch->retain(batch->owner);
+#endif
+#ifdef FAULT_WRITES
+	*(volatile uint64_t *)(uintptr_t)&batch->samples = batch->samples;
+#endif
+#ifdef FAULT_LEAK_PER_BATCH
+	((struct self *)self)->text = malloc(100);
 #endif
 #ifndef FAULT_LEDGER
 	const struct self *s = self;

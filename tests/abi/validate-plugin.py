@@ -89,7 +89,7 @@ def validate(file, *extra):
         [ANDIRON, "validate-plugin", "--format=json", *extra, file],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         preexec_fn=unprivileged,
         check=False,
     )

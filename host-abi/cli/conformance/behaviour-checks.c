@@ -3,20 +3,17 @@
  * delivered; samples taken; extensions. Everything that goes in is counted when it is retained and
  * released, and is of newer headers: the structs are longer, and there is a column that nobody
  * knows. */
+#include "cli/conformance/part-batch.h"
 #include "cli/conformance/part.h"
 
-#include "abi/batch-build.h"
 #include "abi/target-list.h"
-#include "base/clock.h"
 #include "host/registry/describe-check.h"
 
 #include <unistd.h>
 
-#define N_SAMPLES 97u
 #define WAIT_NS   (2 * INT64_C(1000000000))
 #define DRAIN_NS  INT64_C(1000000000)
 #define QUIET_MS  50
-#define GIVEN     "validate-plugin"
 #define STEP_MS   20
 
 static bool exports(const struct andiron_component *c, uint32_t type)
@@ -133,7 +130,7 @@ static void change_list(struct target_list *list, int step)
 {
 	char pid[16];
 	struct target_label labels[] = {{STR("__process_pid__"), STR_NULL},
-					{STR("service_name"), STR(GIVEN)},
+					{STR("service_name"), STR(PART_SERVICE)},
 					{STR("step"), STR("0")}};
 
 	snprintf(pid, sizeof(pid), "%d", getpid());
@@ -157,7 +154,7 @@ static void count_given(void *context, int change, struct target_row *row)
 	size_t *n = context;
 
 	for (uint32_t i = 0; i < row->n_labels; i++)
-		if (str_is(row->labels[i].value, GIVEN)) {
+		if (str_is(row->labels[i].value, PART_SERVICE)) {
 			++*n;
 			return;
 		}
@@ -197,78 +194,6 @@ static void check_consumer(struct trial *t)
 
 /* --- Batches --- */
 
-struct counted_batch {
-	struct andiron_batch known;
-	uint64_t unknown[4];
-	const struct andiron_batch *real;
-	struct andiron_column columns[ANDIRON_COL_ENCODED + 1];
-	long n_held;
-};
-
-static void retain_batch(void *owner)
-{
-	((struct counted_batch *)owner)->n_held++;
-}
-
-static void release_batch(void *owner)
-{
-	((struct counted_batch *)owner)->n_held--;
-}
-
-static void add_stack(struct batch_builder *b, struct andiron_row *row)
-{
-	struct andiron_location location = {.kind = ANDIRON_FRAME_NATIVE, .address = 0x1000};
-	struct andiron_function function = {0};
-	struct andiron_line line = {.line = 12};
-	uint32_t frames[2];
-
-	function.name = batch_add_string(b, STR("work"));
-	function.file = batch_add_string(b, STR("example.c"));
-	line.function = batch_add_function(b, &function);
-	frames[0] = batch_add_named(b, &location, &line, 1);
-	location.address = 0x2000;
-	function.name = batch_add_string(b, STR("main"));
-	line.function = batch_add_function(b, &function);
-	frames[1] = batch_add_named(b, &location, &line, 1);
-	row->stack = batch_add_stack(b, frames, 2);
-}
-
-static bool make_batch(struct counted_batch *ret)
-{
-	struct batch_builder *b = batch_builder_new();
-	struct andiron_profile_type type = {.period = 1000000000 / N_SAMPLES};
-	struct andiron_row row = {.value = 1000000000, .samples = N_SAMPLES};
-	const int64_t now = clock_real();
-	const struct batch_head head = {
-		.start_ns = now - 1000000000, .end_ns = now, .producer = 1, .sequence = 1};
-	uint32_t label;
-
-	if (!b)
-		return false;
-	add_stack(b, &row);
-	type.name = batch_add_string(b, STR("process_cpu"));
-	type.type = type.period_type = batch_add_string(b, STR("cpu"));
-	type.unit = type.period_unit = batch_add_string(b, STR("nanoseconds"));
-	row.type = batch_add_type(b, &type);
-	label = batch_add_str_attribute(b, STR("service_name"), STR(GIVEN));
-	batch_group_begin(b, &label, 1);
-	batch_add_row(b, &row);
-	if (batch_finish(b, &head, &ret->real) < 0 ||
-	    ret->real->n_columns >= sizeof(ret->columns) / sizeof(ret->columns[0]))
-		return false;
-	ret->known = *ret->real;
-	ret->known.size = offsetof(struct counted_batch, real);
-	memset(ret->unknown, 0xff, sizeof(ret->unknown));
-	memcpy(ret->columns, ret->real->columns, ret->real->n_columns * sizeof(ret->columns[0]));
-	ret->columns[ret->known.n_columns] = ret->columns[0];
-	ret->columns[ret->known.n_columns++].id = 9999;
-	ret->known.columns = ret->columns;
-	ret->known.owner = ret;
-	ret->known.retain = retain_batch;
-	ret->known.release = release_batch;
-	return true;
-}
-
 /* The equation of host.h, for what one writer was given. */
 static void judge_writer(struct part *p)
 {
@@ -277,16 +202,16 @@ static void judge_writer(struct part *p)
 		       l[ANDIRON_LEDGER_IN_FLIGHT] + l[ANDIRON_LEDGER_SPOOLED] +
 		       l[ANDIRON_LEDGER_UNCERTAIN];
 
-	if (sum != N_SAMPLES)
+	if (sum != PART_SAMPLES)
 		trial_fail(p->t,
 			   "it was given %u samples, and its ledger has %llu delivered, %llu "
 			   "dropped, %llu in flight, %llu spooled, %llu uncertain",
-			   N_SAMPLES, (unsigned long long)l[ANDIRON_LEDGER_DELIVERED],
+			   PART_SAMPLES, (unsigned long long)l[ANDIRON_LEDGER_DELIVERED],
 			   (unsigned long long)l[ANDIRON_LEDGER_DROPPED],
 			   (unsigned long long)l[ANDIRON_LEDGER_IN_FLIGHT],
 			   (unsigned long long)l[ANDIRON_LEDGER_SPOOLED],
 			   (unsigned long long)l[ANDIRON_LEDGER_UNCERTAIN]);
-	else if (l[ANDIRON_LEDGER_DELIVERED] != N_SAMPLES)
+	else if (l[ANDIRON_LEDGER_DELIVERED] != PART_SAMPLES)
 		trial_skip(p->t,
 			   "somebody who takes it; %llu samples are accounted for, %llu "
 			   "delivered: %s",
@@ -298,24 +223,24 @@ static void judge_forwarder(struct part *p)
 {
 	uint64_t dropped = p->min->ledger[ANDIRON_LEDGER_DROPPED];
 
-	if (p->n_samples + dropped != N_SAMPLES)
+	if (p->n_samples + dropped != PART_SAMPLES)
 		trial_fail(p->t,
 			   "it was given %u samples, has sent %llu on, and has counted %llu "
 			   "as dropped",
-			   N_SAMPLES, (unsigned long long)p->n_samples,
+			   PART_SAMPLES, (unsigned long long)p->n_samples,
 			   (unsigned long long)dropped);
 }
 
 static void check_batches(struct trial *t)
 {
-	static struct counted_batch batch;
+	static struct part_batch batch;
 	static struct part p;
 
 	if (!t->component->batch) {
 		trial_other_kind(t);
 		return;
 	}
-	if (!make_batch(&batch) || !begin(&p, t))
+	if (!part_batch_make(&batch) || !begin(&p, t))
 		return;
 	trial_doing(t, "batch");
 	t->component->batch(p.min->self, &batch.known);

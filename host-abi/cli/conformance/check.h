@@ -66,7 +66,7 @@ struct check {
 
 /* Each ends with a NULL name. */
 extern const struct check file_checks[], table_checks[], lifecycle_checks[], resource_checks[],
-	option_checks[], behaviour_checks[], runtime_checks[];
+	option_checks[], batch_checks[], behaviour_checks[], runtime_checks[];
 
 /* For `run`, in the check's process. The first verdict counts; a check that gives none has passed.
  */

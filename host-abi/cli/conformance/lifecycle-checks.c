@@ -6,6 +6,7 @@
  *     c create   s start   v serve what it asks for   u update   m metrics   D drain   x stop
  *     d destroy */
 #include "cli/conformance/part.h"
+#include "cli/conformance/process-state.h"
 
 #include <ctype.h>
 
@@ -155,6 +156,44 @@ static void check_refusing_host(struct trial *t)
 	run_order(t, HOST_REFUSING, "csvmDxd");
 }
 
+static void check_drained(struct trial *t)
+{
+	static struct part p;
+
+	if (!t->component->drain) {
+		trial_other_kind(t);
+		return;
+	}
+	if (!part_open(&p, t, HOST_PLAIN) || !part_create(&p, false))
+		return;
+	if (part_start(&p)) {
+		part_serve(&p, NULL, QUIET_MS);
+		step_drain(&p);
+		part_serve(&p, NULL, QUIET_MS);
+	}
+	part_stop(&p);
+	part_destroy(&p);
+	if (p.n_drained > 1)
+		trial_fail(t, "it was drained once, and has said so %u times", p.n_drained);
+	part_end(&p);
+}
+
+static void check_children(struct trial *t)
+{
+	static struct part p;
+
+	if (!part_open(&p, t, HOST_PLAIN) || !part_create(&p, false))
+		return;
+	if (part_start(&p))
+		part_serve(&p, NULL, QUIET_MS);
+	part_stop(&p);
+	part_destroy(&p);
+	if (process_has_zombie())
+		trial_fail(t, "a process that it has started has ended, and it has not waited for "
+			      "it");
+	part_end(&p);
+}
+
 /* `validate` has a host of two functions. */
 static void check_validate(struct trial *t)
 {
@@ -225,6 +264,12 @@ const struct check lifecycle_checks[] = {
 	 "keep no state outside the instance, say `drained`, and remove every watch and timer in "
 	 "`stop`",
 	 SUBJECT_COMPONENT, check_whole},
+	{"drained-once", "it says `drained` once for each `drain`",
+	 "a second one is taken for the answer to a later `drain`",
+	 "remember in the instance that it was said", SUBJECT_COMPONENT, check_drained},
+	{"no-zombies", "a life leaves no process that nobody has waited for",
+	 "each one takes a number of the few that a container has",
+	 "use the host's `spawn`, or wait for it in `stop`", SUBJECT_COMPONENT, check_children},
 	{"stop-twice", "stopping twice is stopping once", "`stop` is idempotent (component.h)",
 	 "set what `stop` has ended to nothing", SUBJECT_COMPONENT, check_stop_twice},
 	{"update-same", "an update to the same arguments is taken, or refused with a reason",

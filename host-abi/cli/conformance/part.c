@@ -48,16 +48,26 @@ static _Noreturn void unknown(void)
 	abort();
 }
 
+static void count_drained(uint64_t instance)
+{
+	struct andiron_min *min = (struct andiron_min *)(uintptr_t)instance;
+
+	((struct part *)min->context)->n_drained++;
+	andiron_min_host()->drained(instance);
+}
+
 static const struct andiron_host *host_of(enum host_kind kind)
 {
 	static struct {
 		struct andiron_host known;
 		void (*unknown[8])(void);
 	} newer;
-	static struct andiron_host refusing;
+	static struct andiron_host plain, refusing;
 
+	plain = *andiron_min_host();
+	plain.drained = count_drained;
 	if (kind == HOST_REFUSING) {
-		refusing = *andiron_min_host();
+		refusing = plain;
 		refusing.watch_add = no_watch_add;
 		refusing.timer_set = no_timer_set;
 		refusing.post = no_post;
@@ -66,8 +76,8 @@ static const struct andiron_host *host_of(enum host_kind kind)
 		return &refusing;
 	}
 	if (kind == HOST_PLAIN)
-		return andiron_min_host();
-	newer.known = *andiron_min_host();
+		return &plain;
+	newer.known = plain;
 	newer.known.size = sizeof(newer);
 	newer.known.abi_minor = ANDIRON_ABI_MINOR + 1;
 	for (size_t i = 0; i < sizeof(newer.unknown) / sizeof(newer.unknown[0]); i++)

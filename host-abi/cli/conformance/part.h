@@ -26,6 +26,7 @@ struct part {
 	bool judges_output; /* whether the check is about what it sends */
 	/* What it has sent. */
 	uint64_t n_updates, n_batches, n_samples;
+	atomic_uint n_drained; /* how often it has said so */
 	struct target_table *targets;
 	struct andiron_min_objects *objects;
 };

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Signals that nobody can block: 9 and 19, and the two that the C library keeps. */
@@ -105,6 +106,13 @@ void process_usage_read(struct process_usage *ret)
 	ret->n_mapped = mapped_bytes();
 	info = mallinfo2();
 	ret->n_bytes = (long)(info.uordblks + info.hblkhd);
+}
+
+bool process_has_zombie(void)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
 static bool blocks_all(const char *task)

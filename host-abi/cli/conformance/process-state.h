@@ -35,5 +35,8 @@ struct process_usage {
 
 void process_usage_read(struct process_usage *ret);
 
+/* Whether it has a child process that has ended and nobody has waited for. */
+bool process_has_zombie(void);
+
 /* Whether each thread but the first has all signals blocked that can be. */
 bool process_threads_block_signals(void);

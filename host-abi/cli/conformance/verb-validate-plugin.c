@@ -28,7 +28,7 @@ struct validate_plugin {
 
 static const struct check *const suites[] = {
 	file_checks,      table_checks, lifecycle_checks, resource_checks, option_checks,
-	behaviour_checks, runtime_checks, NULL,
+	batch_checks,     behaviour_checks, runtime_checks, NULL,
 };
 
 static bool is_wanted(const struct validate_plugin *v, const struct check *check)
