@@ -421,4 +421,81 @@ def components_of_each_target():
         a.stop()
 
 
+JOINED = """
+discovery.file "apps" {
+  files = ["targets.json"]
+}
+discovery.relabel "teams" {
+  targets = array.combine_maps(
+    discovery.file.apps.targets,
+    [{"name" = "one", "team" = "red"}, {"name" = "two", "team" = "blue"}],
+    ["name"],
+  )
+  rule {
+    source_labels = ["team"]
+    regex         = "red|blue"
+    action        = "keep"
+  }
+}
+discovery.relabel "first" {
+  targets = [discovery.relabel.teams.output[0]]
+}
+discovery.relabel "other" {
+  targets = [{"name" = "three"}]
+}
+foreach "teams" {
+  collection = array.group_by(discovery.relabel.teams.output, "team", true)
+  var        = "team"
+  id         = "team"
+
+  template {
+    discovery.relabel "it" {
+      targets = team.items
+    }
+  }
+}
+"""
+
+
+def health(agent):
+    return {c["id"]: c for c in json.loads(ask("status", "/health")[1])["components"]}
+
+
+@case
+def targets_as_values():
+    """Expressions look into the targets of components, and are evaluated again when these change.
+    What does not name them goes on untouched; a list that lacks what is named changes nothing."""
+    put_apps(one="1", three="3")
+    write("agent.alloy", JOINED)
+    told = andiron("validate", "agent.alloy").expect(0, "valid: 6 components")
+    assert told.err.count("is not checked") == 1, told.err
+    andiron("targets", "agent.alloy").expect(1, "only `andiron run` does")
+    with Agent("agent.alloy") as a:
+        a.until_health("discovery.relabel.teams", "healthy", "1 of 1 targets")
+        a.until_health("discovery.relabel.first", "healthy", "1 of 1 targets")
+        a.until(lambda: "foreach.teams/red/discovery.relabel.it" in health(a), "a group is made")
+        assert "not reloaded" not in a.text(), a.text()
+        since = health(a)["discovery.relabel.other"]["since"]
+        red = health(a)["foreach.teams/red/discovery.relabel.it"]["since"]
+        put_apps(one="1", two="2", three="3")
+        a.until_health("discovery.relabel.teams", "healthy", "2 of 2 targets")
+        a.until(lambda: "foreach.teams/blue/discovery.relabel.it" in health(a), "another is made")
+        assert health(a)["foreach.teams/red/discovery.relabel.it"]["since"] == red
+        put_apps(three="3")
+        a.until_health("discovery.relabel.teams", "healthy", "0 of 0 targets")
+        a.until_health("discovery.relabel.teams.output[]", "unhealthy", "its value is refused")
+        a.until_says("this list has no element 0 (it holds 0)")
+        assert health(a)["discovery.relabel.first"]["message"] == "1 of 1 targets are kept"
+        put_apps(two="2")
+        a.until_health("discovery.relabel.teams.output[]", "healthy", "its targets are known")
+        a.until(
+            lambda: "foreach.teams/red/discovery.relabel.it" not in health(a), "a group is gone"
+        )
+        a.signal(signal.SIGHUP)
+        a.until(lambda: a.text().rstrip().endswith("reloaded"), "it reloads")
+        assert health(a)["discovery.relabel.other"]["since"] == since
+        assert health(a)["discovery.relabel.first"]["message"] == "1 of 1 targets are kept"
+        a.stop()
+
+
 main()

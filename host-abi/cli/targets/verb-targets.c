@@ -162,6 +162,18 @@ static int show(struct targets_run *run)
 	return r;
 }
 
+/* Of targets that expressions look into; a foreach alone makes nothing here. */
+static int check_lists(const struct plan *plan, struct error *err)
+{
+	vec_each (&plan->nodes, node)
+		if (str_ends(str_of(node->id), STR("[]")))
+			return error_set(err, -EOPNOTSUPP,
+					 "an expression looks into %.*s, which only `andiron run` "
+					 "does",
+					 (int)strlen(node->id) - 2, node->id);
+	return 0;
+}
+
 static int read_plan(struct targets_run *run, struct plan **ret, struct error *err)
 {
 	int r;
@@ -176,7 +188,9 @@ static int read_plan(struct targets_run *run, struct plan **ret, struct error *e
 	r = config_plan(run->config, run->registry, true, stderr, ret);
 	if (r < 0)
 		return r; /* what is wrong was printed */
-	r = discovery_plan_cut(*ret, run->component, &run->from, &run->plan, err);
+	r = check_lists(*ret, err);
+	if (r == 0)
+		r = discovery_plan_cut(*ret, run->component, &run->from, &run->plan, err);
 	if (r < 0)
 		plan_free(*ret);
 	return r;

@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define PORT       "collection"
-#define EXPORT     "items"
 #define BETWEEN_NS (500 * NS_PER_MSEC)
 #define MAX_KEY    100
 #define FNV        0xcbf29ce484222325
@@ -139,7 +138,7 @@ static int send(struct items *s)
 		qsort(l.items, l.n, sizeof(*l.items), compare);
 		list.items = l.items;
 		list.n_items = l.n;
-		r = values->send(s->values.self, s->instance, EXPORT, &list);
+		r = values->send(s->values.self, s->instance, SUPPLIED_TARGETS, &list);
 	}
 	arena_free(&l.arena);
 	return r;
@@ -167,6 +166,15 @@ static void on_timer(void *arg)
 	}
 }
 
+static void stop(void *self)
+{
+	struct items *s = self;
+
+	if (s->timer)
+		s->host->timer_cancel(s->instance, s->timer);
+	s->timer = 0;
+}
+
 static void no_change(void *context, int change, struct target_row *row)
 {
 }
@@ -178,19 +186,14 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 
 	if (r == -EAGAIN || r == -ENOMEM)
 		s->host->request_targets(s->instance, PORT);
-	/* A list that is exchanged is empty for a moment, in which all would be stopped. */
+	/* A list that is exchanged is empty for a moment, in which all would be stopped; and one
+	 * that comes over others may begin so. */
+	if (!s->sent)
+		stop(s);
 	if (!s->timer && s->values.table)
-		s->host->timer_set(s->instance, s->sent ? BETWEEN_NS : 0, 0, on_timer, s,
-				   &s->timer);
-}
-
-static void stop(void *self)
-{
-	struct items *s = self;
-
-	if (s->timer)
-		s->host->timer_cancel(s->instance, s->timer);
-	s->timer = 0;
+		s->host->timer_set(s->instance,
+				   s->sent || !target_table_count(s->table) ? BETWEEN_NS : 0, 0,
+				   on_timer, s, &s->timer);
 }
 
 static void destroy(void *self)
@@ -209,7 +212,7 @@ static const struct andiron_option options[] = {
 };
 static const struct andiron_options option_table = ANDIRON_OPTIONS(options);
 static const struct andiron_export exports[] = {
-	{EXPORT, ANDIRON_EXPORT_VALUE, 0, "The items, as the block goes over them."},
+	{SUPPLIED_TARGETS, ANDIRON_EXPORT_VALUE, 0, "The items, as the block goes over them."},
 };
 static const struct andiron_component component = {
 	.size = sizeof(component),
@@ -331,34 +334,63 @@ static bool id_of(struct draft *d, const struct stmt *arguments, struct str *ret
 	return false;
 }
 
+bool foreach_items_begin_list(struct draft *d, const struct draft_loop *loop,
+			      const struct stmt *template, const struct stmt *arguments,
+			      const char *id, struct str *ret_id)
+{
+	struct draft_list *list = lang_array(&d->l, struct draft_list, 1);
+
+	if (!list || !id_of(d, arguments, ret_id))
+		return false;
+	note_template(d, loop->scope, template);
+	*list = (struct draft_list){.id = id, .around = loop->scope->item};
+	d->l.no_memory |= !vec_push(&d->lists, list);
+	if (!d->l.supplied)
+		lang_warning(&d->l, loop->block->place, NULL,
+			     "what is made of %s is not checked: its items are known when the "
+			     "agent runs",
+			     id);
+	return !d->l.no_memory;
+}
+
 bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
 		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id)
 {
 	const struct stmt *collection = module_attribute(arguments->body, PORT);
 	uint32_t node = add_node(d, loop->scope, loop->block, collection);
 	const struct andiron_value *value;
-	struct draft_list *list;
 	const char *id;
 
-	if (node == INDEX_NONE || !id_of(d, arguments, ret_id))
+	if (node == INDEX_NONE)
 		return false;
-	note_template(d, loop->scope, template);
 	id = d->nodes.p[node].plan.id;
-	value = supplied_get(d->l.supplied, id, EXPORT);
-	if (value) {
-		list = lang_array(&d->l, struct draft_list, 1);
-		if (list)
-			*list = (struct draft_list){.id = id, .around = loop->scope->item};
-		d->l.no_memory |= !list || supplied_copy(d->l.arena, value, ret) < 0 ||
-				  !vec_push(&d->lists, list);
-		return !d->l.no_memory;
-	}
-	if (!d->l.supplied)
-		lang_warning(&d->l, loop->block->place, NULL,
-			     "what %s makes of its items is not checked: they are known when the "
-			     "agent runs",
-			     id);
-	return false;
+	if (!foreach_items_begin_list(d, loop, template, arguments, id, ret_id))
+		return false;
+	value = supplied_get(d->l.supplied, id, SUPPLIED_TARGETS);
+	d->l.no_memory |= value && supplied_copy(d->l.arena, value, ret) < 0;
+	return value && !d->l.no_memory;
+}
+
+static void open_targets(struct draft *d, const struct value_use *use)
+{
+	static const struct andiron_value none = {.kind = ANDIRON_VALUE_MAP};
+	struct draft_node node = {.plan = {.id = use->list, .registered = &foreach_items,
+					   .args = &none, .place = use->place}};
+	struct draft_edge edge = {.plan = {.from = use->node, .kind = PLAN_TARGETS, .port = PORT,
+					   .export_name = use->export_name}};
+
+	if (names_find(&d->l.names, str_of(use->list)) != INDEX_NONE)
+		return;
+	edge.plan.to = draft_add(d, node);
+	if (edge.plan.to != INDEX_NONE)
+		draft_connect(d, edge);
+}
+
+void foreach_items_open(struct draft *d)
+{
+	for (size_t i = 0; i < d->l.value_uses.n && !d->l.no_memory; i++)
+		if (d->l.value_uses.p[i].list)
+			open_targets(d, &d->l.value_uses.p[i]);
 }
 
 static bool fits(struct str text)
@@ -381,18 +413,22 @@ static uint64_t hash_text(uint64_t hash, struct str text)
 
 static uint64_t hash_item(const struct andiron_value *item)
 {
-	uint64_t hash = FNV;
+	uint64_t hash = FNV ^ (uint64_t)item->integer;
 
+	if (item->string.len)
+		hash = hash_text(hash, text_of(item->string));
 	for (uint64_t i = 0; i < item->n_items; i++) {
-		hash = hash_text(hash, text_of(item->keys[i]));
-		hash = hash_text(hash, text_of(item->items[i].string));
+		if (item->kind == ANDIRON_VALUE_MAP)
+			hash = hash_text(hash, text_of(item->keys[i]));
+		hash = hash_text(hash ^ (uint64_t)item->items[i].integer,
+				 text_of(item->items[i].string));
 	}
 	return hash;
 }
 
 static struct str member(const struct andiron_value *item, struct str name)
 {
-	for (uint64_t i = 0; name.n && i < item->n_items; i++)
+	for (uint64_t i = 0; name.n && item->kind == ANDIRON_VALUE_MAP && i < item->n_items; i++)
 		if (str_eq(text_of(item->keys[i]), name))
 			return text_of(item->items[i].string);
 	return STR_NULL;

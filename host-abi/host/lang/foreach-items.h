@@ -5,8 +5,11 @@
  * value's: what an item makes is found again by the item's key, and goes on untouched. Before the
  * first list the block makes nothing.
  *
- * The list is sorted, so that another order is no change. The first is sent at once, each other
- * when half a second has passed. */
+ * Other expressions that look into targets have such a component too, one for each export:
+ * `ID.EXPORT[]`. Its list is empty until it is known, as in Alloy.
+ *
+ * The list is sorted, so that another order is no change. The first is sent at once if it has
+ * items, each other when half a second has passed. */
 #pragma once
 
 #include "base/intern.h"
@@ -18,12 +21,21 @@ extern const struct registered_component foreach_items;
 /* What its health says once a plan was made of its list. */
 #define FOREACH_ITEMS_KNOWN "its targets are known"
 
-/* Adds the component for the block. True, its list in the plan's memory and as the draft's last,
- * and which label its argument `id` names, if any; false where there is none yet, or after an
- * error. What the template may bring is noted in the draft: the agent chooses which capabilities it
- * keeps before it knows of items. */
+/* Begins a list, as the draft's last, that the component `id` supplies or of whose list it is made,
+ * and says which label the argument `id` names, if any. False after an error. What the template may
+ * bring is noted in the draft: the agent chooses which capabilities it keeps before it knows of
+ * items. */
+bool foreach_items_begin_list(struct draft *d, const struct draft_loop *loop,
+			      const struct stmt *template, const struct stmt *arguments,
+			      const char *id, struct str *ret_id);
+
+/* The same with the component for the block. True: the list in the plan's memory; false where there
+ * is none yet, or after an error. */
 bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
 		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id);
+
+/* Adds the components of targets that expressions have looked into. */
+void foreach_items_open(struct draft *d);
 
 /* Those that were given to the items of a list, and the last number that each was given with. */
 struct foreach_keys {

@@ -20,16 +20,17 @@ struct scope;
 struct custom;
 struct supplied;
 
-/* That a component names another's value. */
+/* That a component names another's value, or looks into its targets. */
 struct value_use {
 	uint32_t node; /* whose value it is */
 	struct place place;
+	/* Of targets: their export, and the component that keeps them (foreach-items.h). */
+	const char *export_name, *list;
 };
 
 /* A value as this plan has it. */
 struct value_copy {
-	const struct andiron_value *of;
-	struct andiron_value value;
+	const struct andiron_value *of, *value;
 };
 
 struct lang {

@@ -472,25 +472,30 @@ static const struct stmt *needed(struct draft *d, const struct stmt *s, const ch
 	return found && found->value ? found : NULL;
 }
 
-/* Its arguments, which no component may supply, but as targets (foreach-items.h). */
+/* Its arguments, which no component may supply, but as targets (foreach-items.h): whose then. */
 static bool eval_loop(struct draft *d, const struct stmt *collection, const struct stmt *variable,
-		      struct andiron_value *ret_all, struct andiron_value *ret_name)
+		      struct andiron_value *ret_all, struct andiron_value *ret_name,
+		      const char **ret_list)
 {
 	size_t first = d->l.value_uses.n;
-	struct value_use use;
 	bool good;
 
 	scope_window(&d->l);
 	d->l.waits_for = NULL;
 	good = eval(&d->l, collection->value, ret_all) && eval(&d->l, variable->value, ret_name);
-	if (d->l.value_uses.n == first)
-		return good;
-	use = d->l.value_uses.p[first];
-	lang_error(&d->l, use.place, NULL,
-		   "foreach goes over a list in the configuration or over targets, not over what "
-		   "%s supplies",
-		   d->l.names.list.p[use.node].id);
-	return false;
+	for (size_t i = first; i < d->l.value_uses.n; i++) {
+		struct value_use use = d->l.value_uses.p[i];
+
+		*ret_list = use.list;
+		if (use.list)
+			continue;
+		lang_error(&d->l, use.place, NULL,
+			   "foreach goes over a list in the configuration or over targets, not "
+			   "over what %s supplies",
+			   d->l.names.list.p[use.node].id);
+		return false;
+	}
+	return good;
 }
 
 static void go_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
@@ -525,15 +530,21 @@ static void foreach(struct draft *d, const struct draft_loop *loop)
 	const struct stmt *template = check_label(d, s) ? template_of(d, s, &arguments) : NULL;
 	const struct stmt *collection = template ? needed(d, &arguments, "collection") : NULL;
 	const struct stmt *variable = collection ? needed(d, &arguments, "var") : NULL;
+	const char *list = NULL, *waits_for;
 	struct andiron_value all, name;
 	struct str id;
+	bool good;
 
 	d->l.scope = loop->scope;
 	if (!variable)
 		return;
-	if (!eval_loop(d, collection, variable, &all, &name)) {
-		if (d->l.waits_for)
-			fetched_wait(d, loop->scope, s, d->l.waits_for);
+	good = eval_loop(d, collection, variable, &all, &name, &list);
+	waits_for = d->l.waits_for;
+	if (list && !foreach_items_begin_list(d, loop, template, &arguments, list, &id))
+		return;
+	if (!good) {
+		if (waits_for)
+			fetched_wait(d, loop->scope, s, waits_for);
 		return;
 	}
 	element.name = (struct str){name.string.ptr, name.string.len};
@@ -542,7 +553,7 @@ static void foreach(struct draft *d, const struct draft_loop *loop)
 		return;
 	}
 	if (all.kind == ANDIRON_VALUE_LIST)
-		go_round(d, loop, template, &all, element, NULL);
+		go_round(d, loop, template, &all, element, list ? &id : NULL);
 	else if (!eval_is_targets(&d->l, &all))
 		lang_error(&d->l, collection->value->place, NULL,
 			   "foreach goes over a list or over targets, not over %s",

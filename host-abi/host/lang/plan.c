@@ -9,6 +9,7 @@
 #include "host/lang/local-file.h"
 #include "host/lang/module.h"
 #include "host/lang/settings.h"
+#include "host/lang/supplied.h"
 #include "host/lang/syntax/parse.h"
 #include "host/lang/syntax/redact.h"
 
@@ -350,6 +351,10 @@ static void finish_node(struct draft *d, struct plan *plan, const struct draft_n
 		d->l.no_memory |= !vec_push(&plan->waiting, waiting);
 	else
 		d->l.no_memory |= !vec_push(&plan->nodes, node->plan);
+	if (node->plan.registered == &foreach_items &&
+	    supplied_get(d->l.supplied, node->plan.id, SUPPLIED_TARGETS))
+		d->l.no_memory |= !vec_push(&plan->lists,
+					    foreach_items_list(d->left_out, node->plan.id));
 }
 
 /* The plan in its order. */
@@ -386,9 +391,6 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		d->l.no_memory |= !vec_push(&plan->files, *file);
 	vec_each (&d->templates, registered)
 		d->l.no_memory |= !vec_push(&plan->templates, *registered);
-	vec_each (&d->lists, list)
-		d->l.no_memory |=
-			!vec_push(&plan->lists, foreach_items_list(d->left_out, (*list)->id));
 	plan->poll_ns = d->poll_ns;
 	fetched_finish(d, plan);
 }
@@ -435,6 +437,7 @@ static void build(struct draft *d, struct plan *plan, size_t errors_before)
 	fetched_check_waiting(d);
 	for (uint32_t i = 0; i < d->nodes.n && !d->l.no_memory; i++)
 		bind_node(d, i);
+	foreach_items_open(d);
 	if (!d->l.no_memory)
 		check_connected(d);
 	if (!d->l.no_memory)

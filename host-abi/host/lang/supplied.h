@@ -17,6 +17,9 @@
 #define SUPPLIED_MAX_BYTES      ((uint64_t)1 << 20)  /* of all texts of a value */
 #define SUPPLIED_MAX_LIST_BYTES ((uint64_t)16 << 20) /* of a list: targets (foreach-items.h) */
 
+/* The export of whoever supplies targets as such a list. */
+#define SUPPLIED_TARGETS "items"
+
 struct supplied;
 struct arena;
 struct plan;

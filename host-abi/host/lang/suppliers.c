@@ -2,6 +2,7 @@
 /* One plan beside another: what runs goes on while those of the next plan begin that supply values
  * to it. They run before their consumers do, so nothing has to be asked for twice. Contracts in
  * host/plan.h. */
+#include "host/lang/foreach-items.h"
 #include "host/plan.h"
 
 #include <errno.h>
@@ -30,6 +31,14 @@ static bool is_waited_for(const struct plan *plan, const char *id)
 	return false;
 }
 
+/* Its list comes only from what runs with it, so that to wait beside it would be without end. */
+static bool is_for_targets(const struct plan *plan, const char *id)
+{
+	const struct plan_node *node = find_node(plan, id);
+
+	return node && node->registered == &foreach_items;
+}
+
 static bool stops_any(const struct plan *from, const struct plan *to)
 {
 	vec_each (&from->nodes, node)
@@ -43,7 +52,7 @@ const struct plan_waiting *plan_loses(const struct plan *from, const struct plan
 	const struct plan_waiting *first = NULL;
 
 	vec_each (&to->waiting, waiting)
-		if (!first && !waits(from, waiting->id))
+		if (!first && !waits(from, waiting->id) && !is_for_targets(to, waiting->waits_for))
 			first = waiting;
 	return first && stops_any(from, to) ? first : NULL;
 }

@@ -185,7 +185,7 @@ static void put_names(struct buf *out, const char *id, struct str name)
 	json_put_str(out, local);
 	buf_str_append(out, STR(",\"moduleID\":"));
 	json_put_str(out, module);
-	if (local.n > name.n) {
+	if (local.n > name.n && str_starts(local, name)) {
 		buf_str_append(out, STR(",\"label\":"));
 		json_put_str(out, str_skip(local, name.n + 1));
 	}

@@ -147,10 +147,12 @@ TEST(coalesced)
 					     "    2 |   value = coalesce(1, none)\n"
 					     "      |                       ^~~~\n"
 					     "  text stands in double quotes: \"none\"\n");
-	expect_no_value("coalesce(test.any.a.targets, 1)",
-			"f:2:20: error: coalesce cannot look into a list of targets\n"
-			"    2 |   value = coalesce(test.any.a.targets, 1)\n"
-			"      |                    ^~~~~~~~~~~~~~~~~~\n");
+	expect_plan("pyroscope.write \"w\" {}\ntest.any \"a\" {\n"
+		    "  value = pyroscope.write.w.receiver == 1 || coalesce(\n"
+		    "    pyroscope.write.w.receiver, true)\n}\n",
+		    "f:3:11: error: || cannot stand between false and a receiver of profiles\n"
+		    "    3 |   value = pyroscope.write.w.receiver == 1 || coalesce(\n"
+		    "      |           ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n");
 }
 
 /* A misspelt function is told which one may be meant. */
@@ -181,15 +183,15 @@ TEST(references)
 			"    2 |   value = test.any.b.targets\n"
 			"      |           ^~~~~~~~~~~~~~~~~~\n"
 			"  did you mean \"test.any.a\"?\n");
-	expect_no_value(
-		"test.any.a.targets[0]",
-		"f:2:11: error: looking into a list of targets is not supported yet by this "
-		"version\n"
-		"    2 |   value = test.any.a.targets[0]\n"
-		"      |           ^~~~~~~~~~~~~~~~~~~~~\n"
-		"  discovery.relabel can select among targets\n");
-	expect_no_value("test.any.a.targets == 1",
-			"f:2:11: error: a list of targets cannot stand beside ==\n"
-			"    2 |   value = test.any.a.targets == 1\n"
-			"      |           ^~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("test.any.a.targets[0]", "f:2:11: error: test.any.a refers to itself\n"
+						 "    2 |   value = test.any.a.targets[0]\n"
+						 "      |           ^~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("test.any.a.targets.none",
+			"f:2:11: error: a list of targets has no members\n"
+			"    2 |   value = test.any.a.targets.none\n"
+			"      |           ^~~~~~~~~~~~~~~~~~~~~~~\n");
+	expect_no_value("[] + []", "f:2:11: error: + cannot stand between a list and a list\n"
+				   "    2 |   value = [] + []\n"
+				   "      |           ^~~~~~~\n"
+				   "  array.concat joins lists\n");
 }

@@ -82,7 +82,7 @@ TEST(begins_without_items)
 {
 	char *got = plan_text(str_of(LOOP("", ANY("x.app"))));
 
-	expect(strstr(got, "f:4:1: warning: what foreach.f makes of its items is not checked"));
+	expect(strstr(got, "f:4:1: warning: what is made of foreach.f is not checked"));
 	expect(strstr(got, "node foreach.f: {}\n") && strstr(got, EDGE));
 	expect(!strstr(got, "waits for") && !strstr(got, "test.any"));
 	free(got);

@@ -227,11 +227,6 @@ TEST(maps_are_combined)
 		    "holds something else\n"
 		    "    2 |   value = array.combine_maps([1], [], [\"a\"])\n"
 		    "      |                              ^~~\n");
-	expect_no_value("array.combine_maps(test.any.a.targets, [], [\"a\"])",
-		    "f:2:30: error: array.combine_maps takes a list of objects here, not a list "
-		    "of targets\n"
-		    "    2 |   value = array.combine_maps(test.any.a.targets, [], [\"a\"])\n"
-		    "      |                              ^~~~~~~~~~~~~~~~~~\n");
 	expect_no_value("array.combine_maps([], [], [\"a\"], 1)",
 		    "f:2:45: error: array.combine_maps takes true or false here, not a number\n"
 		    "    2 |   value = array.combine_maps([], [], [\"a\"], 1)\n"
@@ -270,11 +265,6 @@ TEST(maps_are_grouped)
 		    "    2 |   value = array.group_by([{\"t\" = 1}], \"t\", true)\n"
 		    "      |                           ^~~~~~~~~\n"
 		    "  string.format(\"%v\", VALUE) makes a string of a number\n");
-	expect_no_value("array.group_by(test.any.a.targets, \"t\", true)",
-		    "f:2:26: error: array.group_by takes a list of objects here, not a list of "
-		    "targets\n"
-		    "    2 |   value = array.group_by(test.any.a.targets, \"t\", true)\n"
-		    "      |                          ^~~~~~~~~~~~~~~~~~\n");
 	expect_no_value("array.group_by([], \"t\", 1)",
 		    "f:2:35: error: array.group_by takes true or false here, not a number\n"
 		    "    2 |   value = array.group_by([], \"t\", 1)\n"

@@ -105,7 +105,7 @@ static bool is_zero(const struct andiron_value *v)
 	case ANDIRON_VALUE_STRING:
 		return v->string.len == 0;
 	default:
-		return v->n_items == 0;
+		return v->n_items == 0 && v->kind != ANDIRON_VALUE_CAPSULE;
 	}
 }
 
@@ -116,15 +116,10 @@ static bool call_coalesce(struct lang *l, const struct expr *e, struct andiron_v
 	bool good = true;
 
 	for (const struct expr *a = e->items; a; a = a->next) {
-		if (!eval(l, a, &value)) {
+		if (!eval_open(l, a, &value))
 			good = false;
-		} else if (value.kind == ANDIRON_VALUE_CAPSULE) {
-			lang_error(l, a->place, NULL, "coalesce cannot look into %s",
-				   eval_describe(l, &value));
-			good = false;
-		} else if (is_zero(&chosen)) {
+		else if (is_zero(&chosen))
 			chosen = value;
-		}
 	}
 	*ret = chosen;
 	return good;

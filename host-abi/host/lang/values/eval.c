@@ -181,16 +181,6 @@ static bool eval_map(struct lang *l, const struct expr *e, struct andiron_value 
 	return good && !l->no_memory;
 }
 
-static bool refuse_capsule(struct lang *l, const struct expr *e, const struct andiron_value *value)
-{
-	if (value->kind != ANDIRON_VALUE_CAPSULE)
-		return false;
-	lang_error(l, e->place,
-		   eval_is_targets(l, value) ? "discovery.relabel can select among targets" : NULL,
-		   "looking into %s is not supported yet by this version", eval_describe(l, value));
-	return true;
-}
-
 const struct andiron_value *eval_member(const struct andiron_value *map, struct str key)
 {
 	for (uint64_t i = map->n_items; i-- > 0;)
@@ -209,7 +199,7 @@ static bool eval_access(struct lang *l, const struct expr *e, struct andiron_val
 	path = eval_path(l, e);
 	if (path.n && !scope_leads_inside(l, path))
 		return eval_reference(l, e, ret);
-	if (!eval(l, e->left, &map) || refuse_capsule(l, e, &map))
+	if (!eval_open(l, e->left, &map))
 		return false;
 	found = map.kind == ANDIRON_VALUE_MAP ? eval_member(&map, e->text) : NULL;
 	if (found)
@@ -228,7 +218,7 @@ static bool eval_index(struct lang *l, const struct expr *e, struct andiron_valu
 	const struct andiron_value *found = NULL;
 	struct andiron_value whole, at;
 
-	if (!eval(l, e->left, &whole) || !eval(l, e->right, &at) || refuse_capsule(l, e, &whole))
+	if (!eval_open(l, e->left, &whole) || !eval(l, e->right, &at))
 		return false;
 	if (whole.kind == ANDIRON_VALUE_MAP && at.kind == ANDIRON_VALUE_STRING) {
 		found = eval_member(&whole, (struct str){at.string.ptr, at.string.len});
@@ -241,7 +231,10 @@ static bool eval_index(struct lang *l, const struct expr *e, struct andiron_valu
 		return false;
 	}
 	if (at.integer < 0 || (uint64_t)at.integer >= whole.n_items) {
-		lang_error(l, e->right->place, NULL,
+		if (whole.string.len) /* it may have it once they are known */
+			l->waits_for = whole.string.ptr;
+		else
+			lang_error(l, e->right->place, NULL,
 			   "this list has no element %lld (it holds %llu)", (long long)at.integer,
 			   (unsigned long long)whole.n_items);
 		return false;

@@ -2,7 +2,8 @@
 /* The evaluator: expressions to values. What components export is not known before they run, so a
  * reference is a CAPSULE: a handle that names the node and its export, which options for targets
  * and receivers take. array.concat of targets gives a CAPSULE with the parts as its items, so that
- * every producer keeps its own edge.
+ * every producer keeps its own edge. Whatever looks into targets opens the CAPSULE: it becomes the
+ * list that was supplied (foreach-items.h).
  *
  * Source: grafana/alloy, syntax/vm and syntax/internal/stdlib. */
 #pragma once
@@ -28,6 +29,9 @@ uint32_t eval_node(const struct andiron_value *capsule);
 const struct andiron_export *eval_export(const struct lang *l, const struct andiron_value *capsule);
 /* Whether it stands for targets: a CAPSULE of such an export, or a concat. */
 bool eval_is_targets(const struct lang *l, const struct andiron_value *value);
+/* Evaluates `e`; targets become a list of objects. While they are not known it is empty, and its
+ * `string` is who will supply it; so it is with what functions make of it. */
+bool eval_open(struct lang *l, const struct expr *e, struct andiron_value *ret);
 /* Whether it stands for a receiver of profiles. */
 bool eval_is_receiver(const struct lang *l, const struct andiron_value *value);
 

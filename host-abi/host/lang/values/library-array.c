@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array.combine_maps: objects of two lists, joined where they agree. The lists stand in the
- * configuration: what components export is not known before they run. Every pair is looked at, so
- * their number is bounded.
+/* array.combine_maps: objects of two lists, joined where they agree. Every pair is looked at, so
+ * their number is bounded, and so is what comes of them.
  *
  * Source: grafana/alloy, syntax/internal/stdlib, and its reference on array.combine_maps. */
 #include "host/lang/values/library-text.h"
@@ -64,25 +63,32 @@ static bool merge(struct lang *l, const struct andiron_value *left,
 	return true;
 }
 
-/* What comes of one object of the left list; without `ret` it is only counted. False without
- * memory. */
+struct joined {
+	struct andiron_value *items; /* NULL: they are only counted */
+	size_t n, n_members;
+};
+
+/* What comes of one object of the left list. False without memory. */
 static bool join(struct lang *l, const struct andiron_value *args, uint64_t at, bool keep,
-		 struct andiron_value *ret, size_t *n)
+		 struct joined *all)
 {
 	const struct andiron_value *left = &args[0].items[at];
-	size_t before = *n;
+	size_t before = all->n;
 
 	for (uint64_t i = 0; i < args[1].n_items; i++) {
-		if (!agree(left, &args[1].items[i], &args[2]))
+		const struct andiron_value *right = &args[1].items[i];
+
+		if (!agree(left, right, &args[2]))
 			continue;
-		if (ret && !merge(l, left, &args[1].items[i], &ret[*n]))
+		if (all->items && !merge(l, left, right, &all->items[all->n]))
 			return false;
-		++*n;
+		all->n++;
+		all->n_members += left->n_items + right->n_items;
 	}
-	if (keep && *n == before) {
-		if (ret)
-			ret[*n] = *left;
-		++*n;
+	if (keep && all->n == before) {
+		if (all->items)
+			all->items[all->n] = *left;
+		all->n++;
 	}
 	return true;
 }
@@ -118,22 +124,24 @@ static bool check_arguments(struct lang *l, const struct expr *e, const struct a
 LIBRARY_FUNCTION(combine_maps)
 {
 	bool keep = e->n_items > 3 && args[3].integer;
-	struct andiron_value *items;
-	size_t n = 0, used = 0;
+	struct joined all = {.items = NULL};
 
 	if (!check_arguments(l, e, args))
 		return false;
 	for (uint64_t i = 0; i < args[0].n_items; i++)
-		join(l, args, i, keep, NULL, &n);
-	items = lang_array(l, struct andiron_value, n);
-	if (!items)
+		join(l, args, i, keep, &all);
+	if (all.n_members > MAX_PAIRS) {
+		lang_error(l, e->place, "keep fewer targets or labels, by discovery.relabel",
+			   "what comes of these lists has more than %d labels", MAX_PAIRS);
 		return false;
+	}
+	all.items = lang_array(l, struct andiron_value, all.n);
+	all.n = 0;
 	for (uint64_t i = 0; i < args[0].n_items; i++)
-		if (!join(l, args, i, keep, items, &used))
+		if (!all.items || !join(l, args, i, keep, &all))
 			return false;
-	check(used == n);
 	*ret = eval_value(e, ANDIRON_VALUE_LIST);
-	ret->items = items;
-	ret->n_items = n;
+	ret->items = all.items;
+	ret->n_items = all.n;
 	return true;
 }

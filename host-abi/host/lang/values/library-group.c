@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* array.group_by: the objects of a list, by the text that one of their keys has. As in
- * array.combine_maps the list stands in the configuration. Alloy's groups come in no order; here
- * they come as their first object does, so that a reload makes the same components again.
+/* array.group_by: the objects of a list, by the text that one of their keys has. Alloy's groups
+ * come in no order; here they come as their first object does, so that a reload makes the same
+ * components again.
  *
  * Source: grafana/alloy, syntax/internal/stdlib, and its reference on array.group_by. */
 #include "host/lang/values/library-text.h"

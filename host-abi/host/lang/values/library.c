@@ -140,6 +140,11 @@ bool library_call(struct lang *l, const struct expr *e, const struct library_fun
 		return false;
 	}
 	for (const struct expr *a = e->items; args && a; a = a->next)
-		good &= eval(l, a, &args[n++]);
-	return good && f->call(l, e, args, ret);
+		good &= eval_open(l, a, &args[n++]);
+	good = good && f->call(l, e, args, ret);
+	while (good && n-- > 0)
+		if (args[n].kind == ANDIRON_VALUE_LIST && ret->kind == ANDIRON_VALUE_LIST &&
+		    args[n].string.len)
+			ret->string = args[n].string;
+	return good;
 }

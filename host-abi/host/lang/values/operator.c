@@ -231,20 +231,11 @@ static bool compare(uint8_t op, const struct andiron_value side[2], int64_t *ret
 bool eval_binary(struct lang *l, const struct expr *e, struct andiron_value *ret)
 {
 	struct andiron_value side[2];
-	bool good = eval(l, e->left, &side[0]);
+	bool good = eval_open(l, e->left, &side[0]);
 
-	if (!eval(l, e->right, &side[1]) || !good)
+	if (!eval_open(l, e->right, &side[1]) || !good)
 		return false;
 	*ret = eval_value(e, ANDIRON_VALUE_BOOL);
-	for (int i = 0; i < 2; i++)
-		if (side[i].kind == ANDIRON_VALUE_CAPSULE) {
-			lang_error(l, i ? e->right->place : e->left->place,
-				   e->op == TOKEN_ADD ? "array.concat joins lists of targets"
-						      : NULL,
-				   "%s cannot stand beside %s", eval_describe(l, &side[i]),
-				   operator_text(e));
-			return false;
-		}
 	if (compare(e->op, side, &ret->integer))
 		return true;
 	if (e->op >= TOKEN_ADD && is_number(&side[0]) && is_number(&side[1]))
@@ -252,7 +243,11 @@ bool eval_binary(struct lang *l, const struct expr *e, struct andiron_value *ret
 	if (e->op == TOKEN_ADD && side[0].kind == ANDIRON_VALUE_STRING &&
 	    side[1].kind == ANDIRON_VALUE_STRING)
 		return join(l, side, ret);
-	lang_error(l, e->place, NULL, "%s cannot stand between %s and %s", operator_text(e),
+	lang_error(l, e->place,
+		   e->op == TOKEN_ADD && side[0].kind == ANDIRON_VALUE_LIST
+			   ? "array.concat joins lists"
+			   : NULL,
+		   "%s cannot stand between %s and %s", operator_text(e),
 		   eval_describe(l, &side[0]), eval_describe(l, &side[1]));
 	return false;
 }

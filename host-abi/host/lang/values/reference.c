@@ -103,16 +103,17 @@ static const char *exports_hint(struct lang *l, const struct andiron_component *
 /* The plan's own copy of what was supplied; made once. */
 static const struct andiron_value *copy_of(struct lang *l, const struct andiron_value *value)
 {
-	struct value_copy copy = {.of = value};
+	struct andiron_value *copy;
 
 	vec_each (&l->copies, known)
 		if (known->of == value)
-			return &known->value;
-	if (supplied_copy(l->arena, value, &copy.value) < 0 || !vec_push(&l->copies, copy)) {
-		l->no_memory = true;
-		return NULL;
-	}
-	return &l->copies.p[l->copies.n - 1].value;
+			return known->value;
+	copy = lang_array(l, struct andiron_value, 1);
+	if (copy && supplied_copy(l->arena, value, copy) == 0 &&
+	    vec_push(&l->copies, ((struct value_copy){value, copy})))
+		return copy;
+	l->no_memory = true;
+	return NULL;
 }
 
 /* What component `node` has sent as its export, or a member of it: "data.password". False also
@@ -123,7 +124,7 @@ static bool refer_to_value(struct lang *l, const struct expr *e, uint32_t node,
 	const char *id = l->names.list.p[node].id;
 	const struct andiron_value *value = supplied_get(l->supplied, id, export_name);
 
-	scope_names_value(l, node, e->place);
+	scope_names_value(l, &(struct value_use){.node = node, .place = e->place});
 	if (!value) {
 		l->waits_for = id;
 		return false;
@@ -144,6 +145,63 @@ static bool refer_to_value(struct lang *l, const struct expr *e, uint32_t node,
 	return true;
 }
 
+/* What one part of targets holds: a list as it is, or the one that its component has sent. */
+static void open_part(struct lang *l, const struct expr *e, const struct andiron_value *part,
+		      struct andiron_value *ret)
+{
+	const struct andiron_value *value;
+	struct value_use use = {.place = e->place};
+
+	*ret = *part;
+	if (part->kind == ANDIRON_VALUE_LIST)
+		return;
+	*ret = eval_value(e, ANDIRON_VALUE_LIST);
+	use.node = eval_node(part);
+	use.export_name = eval_export(l, part)->name;
+	use.list = arena_printf(l->arena, "%s.%s[]", part->string.ptr, use.export_name);
+	/* Each of its exports counts, so this is not scope_names_value. */
+	l->no_memory |= !use.list || !vec_push(&l->value_uses, use);
+	if (l->no_memory)
+		return;
+	value = supplied_get(l->supplied, use.list, SUPPLIED_TARGETS);
+	if (!value)
+		ret->string = (struct andiron_str){use.list, strlen(use.list)};
+	else if ((value = copy_of(l, value)))
+		*ret = *value;
+}
+
+bool eval_open(struct lang *l, const struct expr *e, struct andiron_value *ret)
+{
+	struct andiron_value *parts, *items, whole;
+	size_t n = 0;
+
+	if (!eval(l, e, &whole))
+		return false;
+	*ret = whole;
+	if (!eval_is_targets(l, &whole))
+		return true;
+	if (!whole.n_items) {
+		open_part(l, e, &whole, ret);
+		return !l->no_memory;
+	}
+	*ret = eval_value(e, ANDIRON_VALUE_LIST);
+	parts = lang_array(l, struct andiron_value, whole.n_items);
+	for (uint64_t i = 0; parts && i < whole.n_items; i++) {
+		open_part(l, e, &whole.items[i], &parts[i]);
+		n += parts[i].n_items;
+		if (parts[i].string.len)
+			ret->string = parts[i].string;
+	}
+	ret->items = items = lang_array(l, struct andiron_value, n);
+	for (; items && ret->n_items < n; parts++) {
+		if (parts->n_items)
+			memcpy(items + ret->n_items, parts->items,
+			       parts->n_items * sizeof(*items));
+		ret->n_items += parts->n_items;
+	}
+	return !l->no_memory;
+}
+
 /* `rest`: what follows the id, with its dot, or nothing. */
 static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct str rest,
 		  struct andiron_value *ret)
@@ -160,17 +218,12 @@ static bool refer(struct lang *l, const struct expr *e, uint32_t node, struct st
 			continue;
 		if (c->exports[i].type == ANDIRON_EXPORT_VALUE)
 			return refer_to_value(l, e, node, c->exports[i].name, deeper, ret);
-		if (deeper.n) {
-			lang_error(
-				l, e->place, NULL,
-				"looking into what %s exports is not supported yet by this version",
-				name->id);
-			return false;
-		}
 		*ret = eval_value(e, ANDIRON_VALUE_CAPSULE);
 		ret->integer = (int64_t)node << EXPORT_BITS | (int64_t)i;
 		ret->string = (struct andiron_str){name->id, strlen(name->id)};
-		return true;
+		if (deeper.n)
+			lang_error(l, e->place, NULL, "%s has no members", eval_describe(l, ret));
+		return !deeper.n;
 	}
 	if (!rest.n)
 		lang_error(l, e->place, exports_hint(l, c, str_of(name->id)),

@@ -25,14 +25,14 @@ uint32_t scope_window(struct lang *l)
 	return before;
 }
 
-void scope_names_value(struct lang *l, uint32_t node, struct place place)
+void scope_names_value(struct lang *l, const struct value_use *use)
 {
-	while (l->told.n <= node && !l->no_memory)
+	while (l->told.n <= use->node && !l->no_memory)
 		l->no_memory |= !vec_push(&l->told, 0);
-	if (l->no_memory || l->told.p[node] == l->window)
+	if (l->no_memory || l->told.p[use->node] == l->window)
 		return;
-	l->told.p[node] = l->window;
-	l->no_memory |= !vec_push(&l->value_uses, ((struct value_use){node, place}));
+	l->told.p[use->node] = l->window;
+	l->no_memory |= !vec_push(&l->value_uses, *use);
 }
 
 static void tell_uses(struct lang *l, const struct binding *b)
@@ -40,7 +40,7 @@ static void tell_uses(struct lang *l, const struct binding *b)
 	for (size_t i = b->first_use; i < b->end_use; i++) {
 		struct value_use use = l->value_uses.p[i]; /* the list grows meanwhile */
 
-		scope_names_value(l, use.node, use.place);
+		scope_names_value(l, &use);
 	}
 }
 

@@ -88,8 +88,8 @@ bool scope_leads_inside(struct lang *l, struct str path);
  * one: the former window, to be put back. */
 uint32_t scope_window(struct lang *l);
 
-/* Adds to l->value_uses that the value of component `node` is named, once in a window. O(1) */
-void scope_names_value(struct lang *l, uint32_t node, struct place place);
+/* Adds to l->value_uses that the value of a component is named, once in a window. O(1) */
+void scope_names_value(struct lang *l, const struct value_use *use);
 
 /* The binding's value; false after an error, which is reported once. Whose values it names is told
  * to each who asks. O(what it names) where it is known. */
