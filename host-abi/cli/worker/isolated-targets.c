@@ -14,6 +14,8 @@
 
 /* Beside the update in what the agent counts. */
 #define HEAD_BYTES 4096
+/* It may be given something at each tick: so many it waits at most. */
+#define MOST_TICKS 25
 
 /* A list that it makes. */
 struct made {
@@ -39,6 +41,7 @@ struct isolated_targets {
 	VEC(struct made) made;
 	bool tells; /* what it has made, as it makes it */
 	bool fresh; /* it may have been given less than there is */
+	int n_ticks;
 };
 
 bool isolated_has_targets(const struct andiron_component *c)
@@ -143,7 +146,7 @@ static int32_t send_targets(uint64_t instance, const char *export_name,
 void isolated_targets_tick(struct isolated_targets *t)
 {
 	pthread_mutex_lock(&t->lock);
-	if (!t->tells && !t->fresh) {
+	if (!t->tells && (!t->fresh || ++t->n_ticks > MOST_TICKS)) {
 		t->tells = true;
 		vec_each (&t->made, m)
 			if (m->producer)
