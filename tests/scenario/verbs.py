@@ -234,7 +234,7 @@ def plugins_are_listed():
         0, "sample_rate", "default 19", "accepted and ignored"
     )
     andiron("plugins", "pyroscope.write").expect(0, "    isolate  bool")
-    assert "isolate" not in andiron("plugins", "pyroscope.scrape").expect(0).out
+    assert "isolate  bool" not in andiron("plugins", "pyroscope.scrape").expect(0).out
     andiron("plugins", "pyroscope.nothing").expect(1, "no plugin or component")
     path = next(
         p["path"] for p in listed if any(c["name"] == "profile.file" for c in p["components"])
