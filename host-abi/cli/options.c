@@ -201,6 +201,8 @@ static int note_switch(const struct command *command, const struct flag *f, cons
 static int set(const struct command *command, const struct flag *f, void *values, char *argument)
 {
 	void *value = (char *)values + f->at;
+	const char *ignored;
+	int code;
 
 	switch (f->kind) {
 	case FLAG_BOOL:
@@ -219,7 +221,8 @@ static int set(const struct command *command, const struct flag *f, void *values
 	case FLAG_NOTED:
 		break;
 	}
-	return add(value, f->name);
+	code = set_text(command, f, argument, &ignored);
+	return code == OPTIONS_DONE ? add(value, f->name) : code;
 }
 
 static const struct flag *flag_of(const struct walk *w, int id)

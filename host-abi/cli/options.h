@@ -41,7 +41,7 @@ struct flag {
 	const char *word;           /* stands for the argument in help */
 	const char *help;           /* NULL: not in help. At most a few lines; they are wrapped. */
 	int64_t min, max;           /* max 0: no bound */
-	const char *const *choices; /* FLAG_TEXT: one of these, up to NULL; NULL: any text */
+	const char *const *choices; /* FLAG_TEXT and _NOTED: one of these, up to NULL; NULL: any */
 };
 
 /* The initializers of `kind` and `at`: where in `type` the value goes. */

@@ -24,6 +24,12 @@ profile.file "out" {
 }
 """
 
+ELSEWHERE = {
+    "phlare.write": "pyroscope.write for phlare.write",
+    "remote.vault": "local.file",
+    "remote.s3": "remote.http",
+}
+
 
 @case
 def help_lists_verbs():
@@ -64,11 +70,20 @@ def validates():
     with open("good.alloy") as file:
         andiron("validate", "-", stdin=file).expect(0, "valid")
     with open("good.alloy") as file:
-        r = andiron("validate", "-", "--json", "--stability.level=wrong", stdin=file).expect(0)
+        r = andiron("validate", "-", "--json", "--stability.level=experimental", stdin=file)
+    r.expect(0)
     n = json.loads(r.out)["components"]
     alloys = ["--server.http.listen-addr=127.0.0.1:12345", "--storage.path=/x", "good.alloy"]
     andiron("validate", *alloys).expect(0, f"valid: {n + 1} components")
     andiron("validate", "--config.format=prometheus", "good.alloy").expect(1, "alloy convert")
+    andiron("validate", "--stability.level=nope", "good.alloy").expect(
+        2, "--stability.level is experimental, public-preview or generally-available"
+    )
+    for name, instead in ELSEWHERE.items():
+        write("elsewhere.alloy", f'{name} "a" {{\n}}\n')
+        andiron("validate", "elsewhere.alloy").expect(1, f'no component "{name}"', instead)
+    write("declared.alloy", 'declare "a" {\n}\n')
+    andiron("validate", "declared.alloy").expect(0, "valid: 0 components")
     write("bad.alloy", "unknown {\n}\n")
     with open("bad.alloy") as file:
         andiron("validate", "-", stdin=file).expect(1, "<stdin>:1:1")

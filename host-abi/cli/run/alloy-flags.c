@@ -34,6 +34,9 @@ static const struct {
 	{"disable-reporting", ANDIRON_LOG_INFO, "andiron reports nothing to anybody"},
 };
 
+const char *const alloy_stability[] = {"experimental", "public-preview", "generally-available",
+				       NULL};
+
 #define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
 
 void alloy_flags_fini(struct alloy_flags *flags)

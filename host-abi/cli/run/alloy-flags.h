@@ -23,6 +23,9 @@ struct alloy_flags {
 	struct source sources[ALLOY_FLAGS_TEXTS];
 };
 
+/* The levels of --stability.level. */
+extern const char *const alloy_stability[];
+
 /* Rows of a table of flags (cli/options.h), for a `type` whose struct alloy_flags is `member`. */
 #define ALLOY_NOTED(type, member)      0, FLAG_NOTED, offsetof(type, member.noted)
 #define ALLOY_NOTED_BOOL(type, member) 0, FLAG_NOTED_BOOL, offsetof(type, member.noted)
@@ -38,7 +41,7 @@ struct alloy_flags {
 	{"server.http.disable-support-bundle", ALLOY_NOTED_BOOL(type, member)},			   \
 	{"server.http.enable-graphql", ALLOY_NOTED_BOOL(type, member)},				   \
 	{"server.http.enable-graphql-playground", ALLOY_NOTED_BOOL(type, member)},		   \
-	{"stability.level", ALLOY_NOTED(type, member)},						   \
+	{"stability.level", ALLOY_NOTED(type, member), .choices = alloy_stability},		   \
 	{"feature.community-components.enabled", ALLOY_NOTED_BOOL(type, member)},		   \
 	{"feature.component-shutdown-deadline", ALLOY_NOTED(type, member)},			   \
 	{"feature.prometheus.metric-validation-scheme", ALLOY_NOTED(type, member)},		   \

@@ -456,7 +456,8 @@ static const struct stmt *template_of(struct draft *d, const struct stmt *s, str
 	good = template && !template->broken;
 	for (const struct stmt *x = template ? template->body : NULL; x; x = x->next)
 		if (is_declaration(x) || (x->block && is_one_of(x->name, parts, 2))) {
-			lang_error(&d->l, x->place, NULL,
+			lang_error(&d->l, x->place,
+				   "what a template uses is declared outside of the foreach",
 				   "the block %.*s cannot stand in a template", STR_FMT(x->name));
 			good = false;
 		}

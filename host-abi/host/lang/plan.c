@@ -82,6 +82,16 @@ static const struct {
 	"a program of yours can give discovery.http or discovery.file the targets of a source "    \
 	"that andiron does not ask"
 
+/* What takes the place of components that Alloy has or had. */
+static const struct {
+	char beginning[16], instead[104];
+} elsewhere[] = {
+	{"phlare.", "phlare.* was renamed to pyroscope.*: write pyroscope.write for phlare.write"},
+	{"remote.vault", "have Vault Agent write the secret into a file, and name that file in "
+			 "local.file"},
+	{"remote.s3", "ask for the object by remote.http, with a presigned URL"},
+};
+
 /* Says so of a component of another signal; how to split the file once, at the first. */
 static bool is_other_signal(struct draft *d, const struct stmt *s)
 {
@@ -120,6 +130,9 @@ static void unknown_component(struct draft *d, const struct scope *scope, const 
 	hint = draft_searched(d);
 	if (!near && str_starts(s->name, STR("discovery.")))
 		near = SOURCES_HINT;
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if (str_starts(s->name, str_of(elsewhere[i].beginning)))
+			near = elsewhere[i].instead;
 	if (near && hint)
 		hint = arena_printf(d->l.arena, "%s\n%s", near, hint);
 	lang_error(&d->l, s->place, hint, "there is no component \"%.*s\"",
@@ -412,7 +425,8 @@ static void read_sources(struct draft *d, const struct scope *top, size_t errors
 			draft_block(d, top, s);
 	module_loops(d);
 	local_file_read_all(d);
-	if (!d->nodes.n && l->diags->n_errors == errors_before && !l->no_memory)
+	if (!d->nodes.n && !top->space->declarations && l->diags->n_errors == errors_before &&
+	    !l->no_memory)
 		lang_error(l, ((struct place){.source = d->n_sources ? d->sources : NULL}),
 			   "describe at least one, such as pyroscope.ebpf \"NAME\" { … }",
 			   "holds no components");

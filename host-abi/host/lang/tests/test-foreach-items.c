@@ -185,7 +185,9 @@ TEST(mistakes)
 		{VALUE LOOP("  id = test.value.v.data\n", ANY("x.n")),
 		 "f:10:8: error: id is the name of a label in double quotes, which no component"},
 		{LOOP("", "declare \"d\" {}"),
-		 "f:8:5: error: the block declare cannot stand in a template"},
+		 "f:8:5: error: the block declare cannot stand in a template\n"
+		 "    8 |     declare \"d\" {}\n      |     ^~~~~~~\n"
+		 "  what a template uses is declared outside of the foreach\n"},
 		{LOOP("", "import.file \"d\" {\n filename = \"x\"\n}"),
 		 "error: the block import.file cannot stand in a template"},
 		{LOOP("", ANY("x.none.deeper")), "has no member"},

@@ -257,5 +257,6 @@ TEST(blocks_are_no_components)
 		    "    declare \"d\" {}\n    d \"a\" {}\n  }\n}\n",
 		    "f:5:5: error: the block declare cannot stand in a template\n"
 		    "    5 |     declare \"d\" {}\n"
-		    "      |     ^~~~~~~\n");
+		    "      |     ^~~~~~~\n"
+		    "  what a template uses is declared outside of the foreach\n");
 }

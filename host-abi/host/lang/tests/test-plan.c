@@ -591,6 +591,7 @@ TEST(needs_something)
 	expect_plan("// nothing\n",
 		    "f: error: holds no components\n"
 		    "  describe at least one, such as pyroscope.ebpf \"NAME\" { … }\n");
+	expect_plan("declare \"a\" {}", ""); /* as Alloy has it */
 	expect_plan("logging {}",
 		    "f: error: holds no components\n"
 		    "  describe at least one, such as pyroscope.ebpf \"NAME\" { … }\n");
