@@ -263,6 +263,26 @@ JVM_INLINE enum jvm_step leaf_leave(__u32 cpu, struct jvm_state *s, struct andir
 	return frame_at(s, w, ret, sp, fp);
 }
 
+/* Does the thread stand in a method's stub for a call of its own to what is interpreted? That is
+ * mov $method, %rbx; jmp, has no frame and no debug information, and the call leads to it. */
+JVM_GLOBAL int jvm_call_passes_on(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+	__u64 ret, to, stub;
+
+	if (!s || !w || h_read(s->bytes, 8, w->pc) != 0)
+		return 0;
+	stub = w->pc - (s->bytes[0] == 0xe9 ? 10 : 0);
+	if (stub == w->pc && (s->bytes[0] != 0x48 || s->bytes[1] != 0xbb))
+		return 0;
+	ret = word_at(w->regs[JVM_SP]);
+	if (ret < s->code || ret - s->blob >= s->size || h_read(s->bytes, 8, ret - 8) != 0)
+		return 0;
+	to = ret + (__u64)(__s64)(__s32)at32(s->bytes, 4);
+	return s->bytes[3] == 0xe8 && to == stub;
+}
+
 JVM_GLOBAL int jvm_nmethod_step(__u32 cpu)
 {
 	struct jvm_state *s = h_state(cpu);
@@ -273,6 +293,8 @@ JVM_GLOBAL int jvm_nmethod_step(__u32 cpu)
 		return JVM_STEP_LOST;
 	pc = w->pc;
 
+	if (w->exact && JVM_ALL_KNOWN(w) && jvm_call_passes_on(cpu))
+		return step_to(w, word_at(w->regs[JVM_SP]), w->regs[JVM_SP] + 8, w->regs[JVM_FP]);
 	if (w->exact && JVM_ALL_KNOWN(w))
 		return leaf_leave(cpu, s, w);
 	/* The real address is kept in the frame. */
