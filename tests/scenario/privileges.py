@@ -415,6 +415,7 @@ def intruder_in_the_sender():
     for plugin, component in (
         ("pyroscope", "pyroscope.write"),
         ("pyroscope", "otlp.write"),
+        ("scrape", "pyroscope.scrape"),
         ("kubernetes", "discovery.kubernetes"),
         ("discovery", "discovery.http"),
         ("discovery", "discovery.dns"),
