@@ -126,7 +126,8 @@ struct http_request {
 	/* A 2xx answer has begun: its headers are complete. May be NULL. */
 	void (*begun)(void *context);
 	/* A piece of the body of a 2xx answer, as it arrives; false ends the request. NULL: the
-	 * body is collected for `done`, as that of any other status always is, up to 1 MiB. */
+	 * body is collected for `done`, as that of any other status always is, up to 1 MiB. Must
+	 * not withdraw a request. */
 	bool (*data)(void *context, struct str piece);
 	/* Once, at the end, unless the request was cancelled. */
 	void (*done)(void *context, const struct http_response *response);

@@ -175,6 +175,19 @@ static int on_answer(struct sender *a, struct waiting *w, struct str message)
 	return 0;
 }
 
+static int on_data_and_answer(struct sender *a, struct waiting *w, struct str message)
+{
+	uint64_t id = w->number.id, n;
+	struct str rest = str_skip(message, sizeof(n));
+	int r;
+
+	if (!wire_get_number(str_first(message, sizeof(n)), &n) || n > rest.n)
+		return -EBADMSG;
+	r = on_data(a, w, str_first(rest, (size_t)n));
+	w = r == 0 ? sender_find(a, id) : NULL; /* it may have been ended */
+	return w ? on_answer(a, w, str_skip(rest, (size_t)n)) : r;
+}
+
 static int on_want(struct sender *a, struct waiting *w, struct str message)
 {
 	const struct http_request *q = &w->request;
@@ -207,7 +220,7 @@ int sender_handle(struct sender *a, const struct channel_message *m)
 	a->silent_ns = 0;
 	if (m->type == WIRE_HELLO)
 		return on_hello(a, m->id != 0, m->payload);
-	if (!a->ready || m->type < WIRE_HELLO || m->type > WIRE_WITHDRAWN)
+	if (!a->ready || m->type < WIRE_HELLO || m->type > WIRE_DATA_DONE)
 		return -EBADMSG;
 	if (!w)
 		return 0;
@@ -222,6 +235,8 @@ int sender_handle(struct sender *a, const struct channel_message *m)
 		return on_collected(a, w, m->payload);
 	case WIRE_DONE:
 		return on_answer(a, w, m->payload);
+	case WIRE_DATA_DONE:
+		return on_data_and_answer(a, w, m->payload);
 	case WIRE_WANT:
 		return on_want(a, w, m->payload);
 	default:

@@ -328,11 +328,33 @@ static int set_aside(struct sender *a, const struct channel_message *m)
 	return -ENOMEM;
 }
 
-/* A message while one is withdrawn: 1 if that settles it. What it may not wait for is done. */
-static int consider(struct sender *a, const struct channel_message *m, uint64_t id, bool *ret_sent)
+/* Whether the request had been sent, as the message says that ends it. 0 or -EBADMSG. */
+static int read_end(uint32_t type, struct str message, bool *ret_sent)
 {
 	struct http_response answer;
 	char text[WIRE_MAX_ERROR];
+	uint64_t n = 0;
+	int r;
+
+	if (type == WIRE_DATA_DONE) {
+		if (!wire_get_number(str_first(message, sizeof(n)), &n) ||
+		    n > message.n - sizeof(n))
+			return -EBADMSG;
+		message = str_skip(message, sizeof(n) + (size_t)n);
+	}
+	r = wire_get_answer(message, &answer, text);
+	*ret_sent = r == 0 && answer.sent;
+	return r;
+}
+
+static bool is_end(uint32_t type)
+{
+	return type == WIRE_DONE || type == WIRE_DATA_DONE;
+}
+
+/* A message while one is withdrawn: 1 if that settles it. What it may not wait for is done. */
+static int consider(struct sender *a, const struct channel_message *m, uint64_t id, bool *ret_sent)
+{
 	uint64_t sent;
 	int r;
 
@@ -346,23 +368,18 @@ static int consider(struct sender *a, const struct channel_message *m, uint64_t 
 		*ret_sent = sent;
 		return 1;
 	}
-	if (m->type != WIRE_DONE)
+	if (!is_end(m->type))
 		return 0;
-	r = wire_get_answer(m->payload, &answer, text);
-	*ret_sent = r == 0 && answer.sent;
+	r = read_end(m->type, m->payload, ret_sent);
 	return r < 0 ? r : 1;
 }
 
 /* Whether it had said so before: it knows nothing of the request any more. */
 static bool has_answered(const struct sender *a, uint64_t id, bool *ret_sent)
 {
-	struct http_response answer;
-	char text[WIRE_MAX_ERROR];
-
 	vec_each (&a->aside, m)
-		if (m->id == id && m->type == WIRE_DONE) {
-			*ret_sent = wire_get_answer(buf_str(&m->payload), &answer, text) == 0 &&
-				    answer.sent;
+		if (m->id == id && is_end(m->type)) {
+			read_end(m->type, buf_str(&m->payload), ret_sent);
 			return true;
 		}
 	return false;

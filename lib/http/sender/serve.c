@@ -4,7 +4,9 @@
  * A request's body that is made while it is sent is asked for piece by piece, and waited for: the
  * other end answers at once, and libcurl wants it now. What else comes meanwhile is set aside.
  * Answers wait here until the other end takes them, so that nobody's memory grows; a stream that
- * is read slowly is then received slowly. */
+ * is read slowly is then received slowly. The last piece of one waits until the turn's end, to go
+ * with the end of the answer, which mostly comes at once: thousands of small answers then wake the
+ * other end once each. */
 #include "http/sender/sender.h"
 
 #include "base/check.h"
@@ -38,11 +40,13 @@ struct server {
 	struct numbered_table jobs;
 	struct job *receiving; /* whose body is the next message */
 	VEC(struct aside) aside;
-	int failure; /* of the socket */
+	uint64_t held_of; /* id of the request whose piece is held; 0: none is */
+	struct buf held;  /* its length and the piece */
+	int failure;      /* of the socket */
 };
 
 /* Waits until all that was put has gone. */
-static void put(struct server *s, uint32_t type, uint64_t id, struct str payload)
+static void put_now(struct server *s, uint32_t type, uint64_t id, struct str payload)
 {
 	int r = s->failure ? s->failure : channel_put(&s->channel, type, id, payload);
 
@@ -53,6 +57,34 @@ static void put(struct server *s, uint32_t type, uint64_t id, struct str payload
 		r = channel_flush(&s->channel);
 	}
 	s->failure = r;
+}
+
+static void release_held(struct server *s)
+{
+	uint64_t id = s->held_of;
+
+	s->held_of = 0;
+	if (id)
+		put_now(s, WIRE_DATA, id, str_skip(buf_str(&s->held), sizeof(uint64_t)));
+}
+
+static void put(struct server *s, uint32_t type, uint64_t id, struct str payload)
+{
+	release_held(s);
+	put_now(s, type, id, payload);
+}
+
+static void hold(struct server *s, uint64_t id, struct str piece)
+{
+	uint64_t n = piece.n;
+
+	release_held(s);
+	buf_clear(&s->held);
+	buf_append(&s->held, &n, sizeof(n));
+	if (buf_str_append(&s->held, piece) == 0)
+		s->held_of = id;
+	else
+		s->failure = -ENOMEM;
 }
 
 static void put_number(struct server *s, uint32_t type, uint64_t id, uint64_t n)
@@ -95,7 +127,7 @@ static bool on_data(void *context, struct str piece)
 	while (piece.n) {
 		struct str part = str_first(piece, CHANNEL_PIECE);
 
-		put(j->server, WIRE_DATA, j->number.id, part);
+		hold(j->server, j->number.id, part);
 		piece = str_skip(piece, part.n);
 	}
 	return !j->server->failure && !j->cancelled;
@@ -107,6 +139,7 @@ static void on_done(void *context, const struct http_response *answer)
 	struct server *s = j->server;
 	struct buf b = BUF_NULL;
 	struct str rest = answer->body;
+	bool with_piece;
 
 	while (rest.n && !j->cancelled) {
 		struct str part = str_first(rest, CHANNEL_PIECE);
@@ -114,11 +147,16 @@ static void on_done(void *context, const struct http_response *answer)
 		put(s, WIRE_COLLECTED, j->number.id, part);
 		rest = str_skip(rest, part.n);
 	}
+	with_piece = s->held_of == j->number.id;
+	if (with_piece) {
+		buf_str_append(&b, buf_str(&s->held));
+		s->held_of = 0;
+	}
 	wire_put_answer(&b, answer);
 	if (b.failed)
 		s->failure = -ENOMEM; /* the other end must not wait for it */
 	else /* who has withdrawn it learns from this whether it was sent */
-		put(s, WIRE_DONE, j->number.id, buf_str(&b));
+		put(s, with_piece ? WIRE_DATA_DONE : WIRE_DONE, j->number.id, buf_str(&b));
 	buf_free(&b);
 	job_free(j);
 }
@@ -308,8 +346,10 @@ static void turn(struct server *s)
 		s->failure = receive(s, &m);
 	if (!s->failure)
 		s->failure = r;
+	release_held(s);
 	if (!s->failure)
 		http_polled_turn(&s->loop, INT64_MAX);
+	release_held(s);
 }
 
 static void server_fini(struct server *s)
@@ -323,6 +363,7 @@ static void server_fini(struct server *s)
 	vec_each (&s->aside, a)
 		buf_free(&a->payload);
 	vec_free(&s->aside);
+	buf_free(&s->held);
 	channel_fini(&s->channel);
 }
 

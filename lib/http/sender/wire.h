@@ -23,6 +23,7 @@
 #define WIRE_DONE      22u
 #define WIRE_WANT      23u /* a number: bytes of the request's body, which is made now */
 #define WIRE_WITHDRAWN 24u /* a number: whether the last byte had left */
+#define WIRE_DATA_DONE 25u /* WIRE_DATA and WIRE_DONE: a number, so many bytes, the answer */
 
 #define WIRE_MAX_REQUEST (16u << 20) /* of fields: three may be certificates and keys, 4 MiB each */
 #define WIRE_MAX_ANSWER  (512u << 10) /* what the headers of an answer can be, and more */

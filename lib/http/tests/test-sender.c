@@ -132,6 +132,13 @@ static void say_data(int s)
 	say(s, WIRE_DATA, STR("data"));
 }
 
+static void say_data_and_an_answer(int s)
+{
+	uint64_t n = 0;
+
+	say(s, WIRE_DATA_DONE, wire_number(&n));
+}
+
 static void say_half_an_answer(int s)
 {
 	say(s, WIRE_DONE, STR("half"));
@@ -158,6 +165,7 @@ TEST(ends_what_breaks_the_rules)
 	void (*const scripts[])(int) = {
 		say_hello_again, say_an_unknown_word, say_our_words, say_left,    say_begun,
 		say_data,        say_half_an_answer,  say_too_much,  want_a_body,
+		say_data_and_an_answer,
 	};
 
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
@@ -291,6 +299,61 @@ TEST(an_answer_is_no_older_than_its_request)
 	exchange_run(&x);
 	expect_eq(x.outcome.status, 200);
 	expect(x.outcome.elapsed_ns >= 0 && x.outcome.elapsed_ns <= clock_mono() - before);
+	exchange_fini(&x);
+}
+
+/* Says the last piece and the answer in one: of the first request as they should be, of the second
+ * a piece that is longer than the message. */
+static void say_ends(int socket)
+{
+	static const uint64_t lengths[] = {3, 4};
+	const struct http_response ok = {.status = 200, .sent = true, .retry_after_ms = -1};
+	struct channel_message m;
+	struct channel c;
+
+	expect_eq(channel_init(&c, socket, 1u << 20), 0);
+	expect_eq(channel_put(&c, WIRE_HELLO, 0, STR_NULL), 0);
+	for (size_t i = 0; i < 2; i++) {
+		struct buf b = BUF_NULL;
+
+		while (channel_take(&c, &m) == 0)
+			;
+		buf_append(&b, &lengths[i], sizeof(lengths[i]));
+		buf_str_append(&b, STR("abc"));
+		if (i == 0)
+			wire_put_answer(&b, &ok);
+		channel_put(&c, WIRE_DATA_DONE, m.id, buf_str(&b));
+		buf_free(&b);
+	}
+	while (channel_take(&c, &m) >= 0)
+		;
+}
+
+static size_t streamed;
+
+static bool note_data(void *context, struct str piece)
+{
+	expect(!((const struct outcome *)context)->done);
+	streamed += piece.n;
+	return true;
+}
+
+/* The last piece of a stream may come with its end, and then counts as if it came before; one that
+ * is longer than what was said ends the process. */
+TEST(a_stream_may_end_with_its_last_piece)
+{
+	static struct exchange x;
+	struct acted a = {.script = say_ends};
+
+	acted_begin(&x, &a, serve_text, hello);
+	x.request.data = note_data;
+	exchange_run(&x);
+	expect(x.outcome.status == 200 && a.ends == 0);
+	expect_eq(streamed, 3);
+	exchange_run(&x);
+	expect_eq(streamed, 3);
+	expect_eq(x.outcome.result, -ECONNRESET);
+	expect(strstr(a.why, "said what it may not"));
 	exchange_fini(&x);
 }
 
