@@ -60,6 +60,20 @@ profile.file "out" {{
   paths = ["{folder}/out.folded"]
 }}
 """
+# Its values as files.
+COLLECTD = """BaseDir "/root"
+FQDNLookup false
+PIDFile "/root/collectd.pid"
+Interval 1
+LoadPlugin logfile
+<Plugin logfile>
+  File "/root/collectd.log"
+</Plugin>
+LoadPlugin csv
+<Plugin csv>
+  DataDir "/root/csv"
+</Plugin>
+"""
 
 
 class World:
@@ -114,9 +128,11 @@ def needs_what_the_tree_needs():
     control = (TREE / "packaging/debian/control").read_text("utf-8")
     (wanted,) = re.findall(r"^Build-Depends:\n((?: .*\n)+)", control, re.M)
     wanted = set(re.sub(r"\([^)]*\)|,", " ", wanted).split())
-    # A compiler is there wherever packages are built, and Python is where meson is.
+    # A compiler is there wherever packages are built, and Python is where meson is. collectd's
+    # module is built where collectd's headers are.
     needs = {name for line in listed for name in line.split()}
-    assert wanted - {"debhelper-compat", "python3"} == needs - {"gcc"}, wanted ^ needs
+    more = {"collectd-dev", "debhelper-compat", "python3"}
+    assert wanted - more == needs - {"gcc"}, wanted ^ needs
 
 
 @case
@@ -169,6 +185,37 @@ def fresh_machine_takes_them():
         machine.run("test", "-s", path)
     assert machine.ask("systemctl", "is-enabled", "andiron") == "enabled"
     assert service(machine, "ActiveState") == "inactive", "it runs without a configuration"
+
+
+@case
+def programs_load_it():
+    """Python has the binding, Fluent Bit's plugins find their libraries, and collectd reads the
+    example's options and gets values."""
+    machine = installed()
+    said = machine.run("python3", "-c", "import andiron; print(andiron.version())")
+    assert World.version.startswith(said.strip()), said
+    machine.run(
+        "python3", "-c",
+        "import ctypes, glob\n"
+        "for name in 'in', 'out':\n"
+        "    (path,) = glob.glob(f'/usr/lib/*/fluent-bit/{name}_andiron.so')\n"
+        "    ctypes.CDLL(path).FLBPluginRegister",
+    )  # fmt: skip
+    example = read(f"{machine.root}/usr/share/doc/andiron-collectd/examples/collectd.conf")
+    options = re.sub(r"^#(<|\t)", r"\1", example, flags=re.M).replace("/etc/andiron", "/root")
+    assert options.count("\n\tConfig ") == 1, options
+    files = {"alloy": 'embed.profiles "collectd" {}\n', "conf": COLLECTD + options}
+    for name, text in files.items():
+        pathlib.Path(f"{machine.root}/root/collectd.{name}").write_text(text, encoding="utf-8")
+    machine.run("collectd", "-C", "/root/collectd.conf")
+    values = "cat /root/csv/*/andiron/total_time_in_ms-own_threads-*"
+    try:
+        until(
+            lambda: machine.ask("sh", "-c", values),
+            lambda: "values in collectd: " + machine.ask("cat", "/root/collectd.log"),
+        )
+    finally:
+        machine.run("sh", "-c", "kill $(cat /root/collectd.pid)")
 
 
 @case
@@ -340,7 +387,7 @@ def samples_behind_filters():
     for bad in (" warn ", " error ", "andiron worker:"):
         assert bad not in text, text
     stacks = folded("out.folded")
-    own = {frames: n for frames, n in stacks.items() if "workload" in frames[0]}
+    own = {frames: n for frames, n in stacks.items() if "work_for" in frames}
     assert sum(own.values()) > 100, stacks
     assert share(own, "workload_70") > 0.5, own  # of the workload's time, whatever else runs here
     assert share(stacks, "do_syscall_64") or share(stacks, "[k]"), "no name of the kernel's"
