@@ -9,6 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+struct str str_of(const char *text)
+{
+	return text ? (struct str){text, strlen(text)} : STR_NULL;
+}
+
+bool str_is(struct str a, const char *text)
+{
+	return str_eq(a, str_of(text));
+}
+
 bool str_starts(struct str s, struct str prefix)
 {
 	return s.n >= prefix.n && str_eq(str_first(s, prefix.n), prefix);

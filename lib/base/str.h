@@ -18,20 +18,15 @@ struct str {
 /* For printf: "%.*s", STR_FMT(s). */
 #define STR_FMT(s) (int)(s).n, (s).p
 
-static inline struct str str_of(const char *text)
-{
-	return text ? (struct str){text, strlen(text)} : STR_NULL;
-}
+/* NULL: STR_NULL. */
+struct str str_of(const char *text);
 
 static inline bool str_eq(struct str a, struct str b)
 {
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-static inline bool str_is(struct str a, const char *text)
-{
-	return str_eq(a, str_of(text));
-}
+bool str_is(struct str a, const char *text);
 
 static inline struct str str_skip(struct str s, size_t n)
 {

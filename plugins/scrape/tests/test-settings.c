@@ -19,7 +19,7 @@ static const struct kind *kind_of(const struct settings *s, const char *name)
 	for (uint32_t i = 0; i < s->n_kinds; i++)
 		if (str_is(s->kinds[i].name, name))
 			return &s->kinds[i];
-	return NULL;
+	test_fail(__FILE__, __LINE__, "there is no kind %s", name);
 }
 
 /* Without arguments it is Alloy's default: five profiles, of which three are totals. */
