@@ -61,7 +61,7 @@ static void put(struct buf *bytes, struct made *m, const struct andiron_targets 
 	target_bytes_put(bytes, m->name, update);
 	if (update->flags & ANDIRON_TARGETS_SNAPSHOT)
 		m->bytes = 0;
-	m->bytes += bytes->n + HEAD_BYTES;
+	m->bytes += bytes->n + HEAD_BYTES + target_bytes_rows(update);
 }
 
 static void tell(struct made *m, const struct andiron_targets *update)
@@ -74,7 +74,7 @@ static void tell(struct made *m, const struct andiron_targets *update)
 
 	if (update)
 		put(&bytes, m, update);
-	if (!update || m->bytes > ISOLATE_MAX_TARGETS / 2) {
+	if (!update || m->bytes > ISOLATE_MAX_ROWS / 2) {
 		all = targets_snapshot(m->table, m->producer, m->generation);
 		if (all)
 			put(&bytes, m, all);
@@ -82,7 +82,11 @@ static void tell(struct made *m, const struct andiron_targets *update)
 	segment.base = bytes.p;
 	segment.size = bytes.n;
 	if ((!update && !all) || bytes.failed || memory_of_batch(&batch, &fd) < 0)
-		isolated_give_up("no memory for its targets, or they are more than 64 MiB");
+		isolated_give_up("no memory for its targets, or they are more than 64 MiB: make "
+				 "fewer, or with shorter labels");
+	if (m->bytes > ISOLATE_MAX_ROWS)
+		isolated_give_up("the labels of its targets are more than 256 MiB: make fewer, or "
+				 "with shorter labels");
 	if (all)
 		all->release(all->owner);
 	isolated_send(fd, 0);

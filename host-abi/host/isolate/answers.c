@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define AT_ONCE      64 /* messages that are read before others have their turn */
+#define TURN_BYTES   ((uint64_t)16 << 20) /* and targets, with what their rows take */
 #define WINDOW_NS    (10 * NS_PER_SEC)
 #define MAX_MESSAGES 20000 /* in it, of one process, beside what answers batches */
 #define MAX_LINES    50    /* that are logged of them */
@@ -174,22 +175,34 @@ static void pass(struct isolated *p, uint64_t samples)
 	holdings_show(p);
 }
 
+static uint64_t *heard_of(struct isolated *p, const char *export_name)
+{
+	for (uint64_t i = 0; i < p->of->n_exports; i++)
+		if (strcmp(p->of->exports[i].name, export_name) == 0)
+			return &p->heard[i];
+	return NULL;
+}
+
 /* Its host has a number for the component of its own. Rows that it adds and never removes would add
- * up here: so it has to begin again with a snapshot. */
+ * up here: so it has to begin each list again with a snapshot. */
 static int send_targets(struct isolated *p, const struct andiron_batch *batch)
 {
 	struct str bytes = {0};
 	struct andiron_targets *update;
+	uint64_t *heard, more;
 
 	if (batch->n_segments)
 		bytes = (struct str){batch->segments->base, batch->segments->size};
 	update = target_bytes_get(&bytes);
-	if (!update)
+	heard = update ? heard_of(p, bytes.p) : NULL;
+	if (!heard)
 		return -EBADMSG;
+	more = batch->bytes + target_bytes_rows(update);
 	if (update->flags & ANDIRON_TARGETS_SNAPSHOT)
-		p->heard = 0;
-	p->heard += batch->bytes;
-	if (p->heard > ISOLATE_MAX_TARGETS)
+		*heard = 0;
+	*heard += more;
+	p->taken += more;
+	if (*heard > ISOLATE_MAX_ROWS)
 		return -EBADMSG;
 	update->producer = p->instance->id;
 	update->owner = batch->owner;
@@ -312,7 +325,8 @@ int isolated_read(struct isolated *p)
 {
 	int r = 1;
 
-	for (int n = 0; r == 1 && n < AT_ONCE && !p->ended; n++) {
+	p->taken = 0;
+	for (int n = 0; r == 1 && n < AT_ONCE && p->taken < TURN_BYTES && !p->ended; n++) {
 		_cleanup_(closep) int fd = -1;
 		struct isolate_message m;
 

@@ -41,7 +41,7 @@ struct isolated {
 	bool told;     /* ... and it knows */
 	bool ended;    /* it has said so: it was drained */
 	bool stopping; /* there is to be none any more */
-	/* The last batch could not be handed over, to it or from it, which has been said. */
+	/* The last batch, or targets, could not be handed over, to it or from it: that was said. */
 	bool short_to, short_from;
 	char why[400]; /* it could not start */
 	int64_t started_ns, due_ns, next_ns, wait_ns;
@@ -52,8 +52,8 @@ struct isolated {
 	uint64_t forgotten;     /* samples of batches that cannot be given again */
 	bool holds_queue, lost; /* lost: what the queue waits for */
 	uint64_t number;        /* of the batch given last */
-	uint64_t heard;         /* bytes of targets that it has made since its last snapshot */
 	struct buf targets;     /* that it is to be given */
+	uint64_t taken;         /* bytes of targets in this turn */
 	/* Samples of the process that runs: given to it, passed on, settled; and what the last one
 	 * has left in its store. */
 	uint64_t given, passed, settled, left;
@@ -61,6 +61,7 @@ struct isolated {
 	struct buf metrics;
 	int64_t window_ns;                     /* of what it says too much */
 	uint64_t n_messages, n_lines, n_asked; /* n_asked: batches given */
+	uint64_t heard[]; /* of each export: what its targets come to since its last snapshot */
 };
 
 /* process.c: starts one: 0, or why there is none. */

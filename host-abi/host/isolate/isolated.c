@@ -194,7 +194,7 @@ static void metrics(void *self, const struct andiron_metric_sink *sink)
 
 struct isolated *isolated_new(const struct andiron_component *of)
 {
-	struct isolated *p = calloc(1, sizeof(*p));
+	struct isolated *p = calloc(1, sizeof(*p) + of->n_exports * sizeof(p->heard[0]));
 
 	if (!p)
 		return NULL;

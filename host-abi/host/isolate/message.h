@@ -31,8 +31,11 @@
 #define ISOLATE_ENDED   25u /* it is drained, stopped and destroyed */
 
 #define ISOLATE_MAX_TEXT (48u << 10)
-/* Of the updates from one snapshot to the next, that one among them. */
+/* Of an update, or of those that wait to be given. */
 #define ISOLATE_MAX_TARGETS ((uint64_t)64 << 20)
+/* Of all updates of a list from one snapshot to the next, that one among them, and with what their
+ * rows take (target_bytes_rows). */
+#define ISOLATE_MAX_ROWS ((uint64_t)256 << 20)
 
 struct isolate_message {
 	uint32_t type;

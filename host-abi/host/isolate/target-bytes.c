@@ -4,6 +4,9 @@
  * who wrote it, and are set anew. */
 #include "host/isolate/target-bytes.h"
 
+#include "abi/target-list.h"
+#include "host/isolate/message.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -18,8 +21,8 @@ static const struct {
 };
 #define N_ARRAYS (sizeof(arrays) / sizeof(arrays[0]))
 
-/* As andiron_str is, too. */
-struct array {
+/* As andiron_str is, too: what is laid over fields of another type. */
+struct __attribute__((may_alias)) array {
 	const void *base;
 	uint64_t n;
 };
@@ -29,16 +32,43 @@ static struct array *array_of(const struct andiron_targets *u, size_t i)
 	return (struct array *)((uintptr_t)u + arrays[i].at);
 }
 
-void target_bytes_put(struct buf *b, const char *name, const struct andiron_targets *u)
+int target_bytes_put(struct buf *b, const char *name, const struct andiron_targets *u)
 {
-	buf_append(b, u, sizeof(*u));
-	for (size_t i = 0; i < N_ARRAYS; i++)
-		buf_append(b, array_of(u, i)->base, array_of(u, i)->n * arrays[i].size);
-	for (uint64_t i = 0; i < u->n_strings; i++)
-		buf_append(b, u->strings[i].ptr, u->strings[i].len);
-	buf_append(b, name, strlen(name));
-	buf_append(b, "\0\0\0\0\0\0\0", 8);
+	int r = buf_append(b, u, sizeof(*u));
+
+	for (size_t i = 0; i < N_ARRAYS && r == 0; i++)
+		r = buf_append(b, array_of(u, i)->base, array_of(u, i)->n * arrays[i].size);
+	for (uint64_t i = 0; i < u->n_strings && r == 0; i++)
+		r = buf_append(b, u->strings[i].ptr, u->strings[i].len);
+	if (r == 0)
+		r = buf_append(b, name, strlen(name));
+	if (r == 0)
+		r = buf_append(b, "\0\0\0\0\0\0\0", 8);
 	b->n &= ~(size_t)7; /* at least one zero is left */
+	return r;
+}
+
+/* A row in a table, without its labels, and its place in there. */
+#define ROW_BYTES 128
+
+uint64_t target_bytes_rows(const struct andiron_targets *u)
+{
+	uint64_t sum = u->n_rows * ROW_BYTES;
+
+	for (uint64_t i = 0; i < u->n_rows; i++) {
+		const struct andiron_target *t = &u->rows[i];
+
+		for (uint64_t l = t->label_start; l < (uint64_t)t->label_start + t->n_labels; l++) {
+			if (l >= u->n_labels || u->labels[l].name >= u->n_strings ||
+			    u->labels[l].value >= u->n_strings)
+				return ISOLATE_MAX_ROWS + 1;
+			sum += sizeof(struct target_label) + u->strings[u->labels[l].name].len +
+			       u->strings[u->labels[l].value].len;
+			if (sum > ISOLATE_MAX_ROWS)
+				return sum;
+		}
+	}
+	return sum;
 }
 
 /* Whether so much is there: then it is where its bytes are. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What test-isolated.c isolates: a process that speaks as an isolated component's does, and says of
  * its samples what the component's name has it say. Called as `andiron worker` is. */
+#include "host/isolate/batch-memory.h"
 #include "host/isolate/message.h"
+#include "host/isolate/target-bytes.h"
 #include "host/services/sandboxed-worker.h"
 
 #include <poll.h>
@@ -32,6 +34,61 @@ static void on_batch(const char *script, uint64_t number, int fd)
 	say(ISOLATE_DONE, number, STR_NULL, -1);
 }
 
+/* So many more targets of a list, which share a label of 1 MiB. */
+static void make(const char *list, uint64_t generation, uint64_t n)
+{
+	static struct andiron_target rows[300];
+	static char text[1 << 20];
+	const struct andiron_str strings[] = {{"name", 4}, {text, sizeof(text)}};
+	const struct andiron_label label = {0, 1};
+	const struct andiron_targets update = {
+		.size = sizeof(update),
+		.flags = generation == 1 ? ANDIRON_TARGETS_SNAPSHOT : 0,
+		.producer = 1,
+		.generation = generation,
+		.strings = strings,
+		.n_strings = 2,
+		.labels = &label,
+		.n_labels = 1,
+		.rows = rows,
+		.n_rows = n,
+		.n_added = n,
+	};
+	struct buf bytes = BUF_NULL;
+	struct andiron_segment segment = {0};
+	int fd = -1;
+
+	memset(text, 'x', sizeof(text));
+	for (uint64_t i = 0; i < n; i++)
+		rows[i] = (struct andiron_target){.row = generation << 32 | i, .n_labels = 1};
+	target_bytes_put(&bytes, list, &update);
+	segment.base = bytes.p;
+	segment.size = bytes.n;
+	if (memory_of_batch(&(struct andiron_batch){.n_segments = 1, .segments = &segment}, &fd))
+		_exit(1);
+	say(ISOLATE_SEND, 0, STR_NULL, fd);
+	close(fd);
+	buf_free(&bytes);
+}
+
+/* Once it is given some: the agent has it started by then. */
+static void on_targets(const char *script, uint64_t number)
+{
+	say(ISOLATE_DONE, number, STR_NULL, -1);
+	if (strcmp(script, "makes.many") == 0)
+		make("a", 1, 300);
+	if (strcmp(script, "makes.apart") == 0) {
+		make("a", 1, 130);
+		make("b", 1, 1);
+		make("a", 2, 130);
+	}
+	if (strcmp(script, "makes.three") == 0) {
+		make("a", 1, 90);
+		make("b", 1, 90);
+		make("c", 1, 90);
+	}
+}
+
 static void on_drain(const char *script)
 {
 	struct isolate_counts nothing = {0};
@@ -57,6 +114,8 @@ int main(int argc, char **argv)
 			poll(&readable, 1, -1);
 		else if (m.type == ISOLATE_START)
 			say(ISOLATE_READY, 0, STR_NULL, -1);
+		else if (m.type == ISOLATE_BATCH && strncmp(argv[3], "makes.", 6) == 0)
+			on_targets(argv[3], m.number);
 		else if (m.type == ISOLATE_BATCH)
 			on_batch(argv[3], m.number, fd);
 		else

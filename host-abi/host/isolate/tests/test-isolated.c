@@ -142,6 +142,92 @@ TEST(what_is_not_accounted_for_at_the_end_is_lost)
 	}
 }
 
+/* --- Targets --- */
+
+struct lists {
+	struct host *host;
+	struct probe producer;
+	size_t n[3], most;
+	bool refused;
+};
+
+/* Stops once another process had to be started, or the agent has so many rows. */
+static void on_list_tick(void *context)
+{
+	struct lists *t = context;
+	struct instance *i = t->host->instances.n > 1 ? t->host->instances.p[1] : NULL;
+	size_t sum = 0;
+
+	if (!i) /* it has stopped */
+		return;
+	for (size_t n = 0; n < 3; n++) {
+		pthread_mutex_lock(&i->exports[n].lock);
+		t->n[n] = target_table_count(i->exports[n].table);
+		pthread_mutex_unlock(&i->exports[n].lock);
+		sum += t->n[n];
+	}
+	t->refused = host_metric(t->host, "i", "andiron_isolate_starts_total") >= 2;
+	if (sum < t->most && !t->refused)
+		return;
+	host_stop(t->host);
+	host_stop(t->host);
+}
+
+static void send_none(struct probe *p)
+{
+	struct target_list *list = target_list_new(p->instance);
+	const struct andiron_targets *none;
+
+	expect(list && target_list_flush(list, &none) == 0);
+	p->host->send_targets(p->instance, "targets", none);
+	none->release(none->owner);
+	target_list_free(list);
+}
+
+/* Whether it is refused, when it makes these. */
+static bool is_refused(const char *script, size_t most, size_t ret[3])
+{
+	static const struct andiron_export exports[] = {{"a", ANDIRON_EXPORT_TARGETS, 0, ""},
+							{"b", ANDIRON_EXPORT_TARGETS, 0, ""},
+							{"c", ANDIRON_EXPORT_TARGETS, 0, ""}};
+	static struct andiron_component component; /* by it the program is found */
+	struct lists t = {.producer.on_start = send_none, .most = most};
+	struct plan *plan = test_plan();
+	struct probe isolated = {0};
+	uint32_t p = test_node(plan, "p", &test_producer, &t.producer);
+	uint32_t i = test_node(plan, "i", &component, &isolated);
+
+	test_targets(plan, p, i);
+	component = (struct andiron_component){
+		.size = sizeof(component),
+		.name = script,
+		.exports = exports,
+		.n_exports = 3,
+		.targets = test_writer.targets,
+	};
+	plan->nodes.p[i].isolate = true;
+	t.host = test_host((struct host_options){.worker = WORKER});
+	expect_eq(host_load(t.host, plan, NULL), 0);
+	expect_eq(host_timer(t.host, NS_PER_MSEC, NS_PER_MSEC, on_list_tick, &t), 0);
+	test_run(t.host, 0);
+	host_free(t.host);
+	memcpy(ret, t.n, sizeof(t.n));
+	return t.refused;
+}
+
+/* What is bounded is what targets come to here, of each list by itself. */
+TEST(targets_are_bounded_by_what_they_take)
+{
+	size_t n[3];
+
+	expect(is_refused("makes.many", 300, n));
+	expect_eq(n[0], 0);
+	expect(is_refused("makes.apart", 260, n));
+	expect_eq(n[0], 130);
+	expect_eq(n[1], 1);
+	expect(!is_refused("makes.three", 270, n));
+}
+
 /* Whoever has offered a batch that is dropped for want of memory hears that. */
 TEST(an_offer_that_is_dropped_is_told)
 {
