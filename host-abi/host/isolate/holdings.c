@@ -129,6 +129,16 @@ static bool is_awaited(const struct isolated *p, size_t at)
 	return p->holds_queue && at + 1 == p->holdings.n;
 }
 
+/* The targets are tried again (isolated_arm). */
+static void await_room(struct isolated *p, int code)
+{
+	if (!p->short_to)
+		log_printf(&p->instance->host->log, ANDIRON_LOG_WARN, p->instance->name,
+			   "targets cannot be passed to its process, and wait: %s",
+			   strerror(-code));
+	p->short_to = true;
+}
+
 /* A batch, or (NULL) the targets that wait. 1: it could not be handed over, and is gone. */
 static int give(struct isolated *p, struct holding *h)
 {
@@ -143,14 +153,19 @@ static int give(struct isolated *p, struct holding *h)
 		take_off(p, (size_t)(h - p->holdings.p));
 		return 1;
 	}
+	if (is_shortage(sent)) {
+		await_room(p, sent);
+		return 0;
+	}
 	if (sent < 0)
 		return sent;
+	p->short_to = false;
 	if (h) {
-		p->short_to = false;
 		h->given = true;
 		p->given += h->batch->samples;
+	} else {
+		buf_free(&p->targets);
 	}
-	buf_free(&p->targets);
 	p->number++;
 	p->n_asked++;
 	p->in_hand = true;
@@ -178,8 +193,6 @@ int holdings_pump(struct isolated *p)
 
 	if (p->socket < 0 || !p->ready || p->in_hand)
 		return 0;
-	if (p->targets.failed)
-		return -E2BIG;
 	while (r == 1 && ((h = next(p)) || p->targets.n))
 		r = give(p, h);
 	if (r < 1)

@@ -72,10 +72,10 @@ static int32_t start(void *self, struct andiron_error *err)
 	return error_set(&err->error, r, "%s%s", p->why[0] ? "" : "in its own process: ", why);
 }
 
-static void go_on(struct isolated *p)
+static void go_on(struct isolated *p, int r)
 {
-	int r = holdings_pump(p);
-
+	if (r == 0)
+		r = holdings_pump(p);
 	if (r < 0)
 		isolated_fail(p, r);
 	else
@@ -103,7 +103,7 @@ static void batch(void *self, const struct andiron_batch *batch)
 	}
 	p->holds_queue = true;
 	holdings_show(p);
-	go_on(p);
+	go_on(p, 0);
 }
 
 /* What comes while none is ready is among what the next one asks for. */
@@ -113,8 +113,7 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 
 	if (!p->ready)
 		return;
-	target_bytes_put(&p->targets, port, update);
-	go_on(p);
+	go_on(p, target_bytes_put(&p->targets, port, update));
 }
 
 static int32_t drain(void *self, int64_t deadline_ns)
@@ -122,7 +121,7 @@ static int32_t drain(void *self, int64_t deadline_ns)
 	struct isolated *p = self;
 
 	p->drains = true;
-	go_on(p);
+	go_on(p, 0);
 	return 0;
 }
 

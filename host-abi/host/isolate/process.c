@@ -92,8 +92,8 @@ void isolated_reason(const struct isolated *p, int code, const char *how, char *
 	else if (code == -EPIPE)
 		snprintf(ret, n, "%s", how);
 	else if (code == -ETIMEDOUT)
-		snprintf(ret, n, "it did not come back from a call within %d s and was killed",
-			 (int)(p->instance->host->options.isolate_call_ns / NS_PER_SEC));
+		snprintf(ret, n, "it did not come back from a call within %g s and was killed",
+			 (double)p->instance->host->options.isolate_call_ns / NS_PER_SEC);
 	else if (code == -EBADMSG)
 		snprintf(ret, n, "it said what it may not and was killed");
 	else if (code == -E2BIG)
@@ -168,6 +168,8 @@ void isolated_fail(struct isolated *p, int code)
 
 static void go_on(struct isolated *p, int r)
 {
+	if (r == 0 && !p->ended)
+		r = holdings_pump(p);
 	if (r < 0)
 		isolated_fail(p, r);
 	else
@@ -207,7 +209,14 @@ static void on_timer(void *self)
 
 void isolated_arm(struct isolated *p)
 {
-	int64_t at = p->socket < 0 ? p->next_ns : p->in_hand || !p->ready ? p->due_ns : INT64_MAX;
+	int64_t at = INT64_MAX;
+
+	if (p->socket < 0)
+		at = p->next_ns;
+	else if (p->in_hand || !p->ready)
+		at = p->due_ns;
+	else if (p->targets.n) /* for which memory, or a descriptor, was short */
+		at = clock_mono() + NS_PER_SEC;
 
 	if (p->timer)
 		calls_timer_cancel(p->instance, p->timer);
