@@ -253,6 +253,8 @@ struct relayed {
 	struct host *host;
 	struct probe producer, writer;
 	struct target_list *list;
+	uint64_t generation, row;
+	struct run limits;
 	int step;
 };
 
@@ -265,10 +267,14 @@ static void set_row(struct target_list *list, uint64_t row, const char *value)
 
 static void send_list(struct relayed *t)
 {
+	static struct andiron_targets said[16]; /* as long as anybody may look */
+	struct andiron_targets *next = &said[t->generation % 16];
 	const struct andiron_targets *update;
 
 	expect_eq(target_list_flush(t->list, &update), 0);
-	t->producer.host->send_targets(t->producer.instance, "targets", update);
+	*next = *update;
+	next->generation = ++t->generation;
+	expect_eq(t->producer.host->send_targets(t->producer.instance, "targets", next), 0);
 	update->release(update->owner);
 }
 
@@ -322,29 +328,149 @@ static void begin_list(struct probe *p)
 	send_list(t);
 }
 
+static void add_node(struct plan *plan, const char *id, int component)
+{
+	static const struct andiron_value nothing = {.kind = ANDIRON_VALUE_MAP};
+	struct registered_component *c = arena_alloc(&plan->arena, sizeof(*c));
+
+	expect(c);
+	*c = registered(component);
+	expect(vec_push(&plan->nodes, ((struct plan_node){.id = id,
+							  .registered = c,
+							  .args = &nothing,
+							  .isolate = true})));
+}
+
+static void run_relayed(struct relayed *t, struct plan *plan, void (*look_at)(void *context))
+{
+	t->host = test_host((struct host_options){.worker = ANDIRON_COMMAND_BUILT,
+						  .drain_ns = 60 * NS_PER_SEC});
+	expect_eq(host_load(t->host, plan, NULL), 0);
+	expect_eq(host_timer(t->host, NS_PER_MSEC, 10 * NS_PER_MSEC, look_at, t), 0);
+	test_run(t->host, 0);
+	host_free(t->host);
+	target_list_free(t->list);
+}
+
+static void run_relay(struct relayed *t, const struct andiron_component *producer,
+		      void (*look_at)(void *context))
+{
+	struct plan *plan = test_plan();
+	uint32_t p = test_node(plan, "p", producer, &t->producer);
+
+	t->producer.on_start = begin_list;
+	t->list = target_list_new(7);
+	expect(t->list);
+	add_node(plan, "r", 1);
+	test_targets(plan, p, p + 1);
+	test_targets(plan, p + 1, test_node(plan, "w", &test_writer, &t->writer));
+	run_relayed(t, plan, look_at);
+}
+
 /* Targets pass through a process; those of one that dies stay until the next one has its own. */
 TEST(targets_outlive_the_process)
 {
-	struct relayed t = {.producer.on_start = begin_list, .list = target_list_new(7)};
-	struct plan *plan = test_plan();
-	struct registered_component *relay = arena_alloc(&plan->arena, sizeof(*relay));
-	uint32_t p = test_node(plan, "p", &test_producer, &t.producer), w;
+	struct relayed t = {0};
 
-	expect(t.list && relay);
-	*relay = registered(1);
-	expect(vec_push(&plan->nodes, ((struct plan_node){.id = "r",
-							  .registered = relay,
-							  .args = plan->nodes.p[p].args,
-							  .isolate = true})));
-	w = test_node(plan, "w", &test_writer, &t.writer);
-	test_targets(plan, p, p + 1);
-	test_targets(plan, p + 1, w);
-	t.host = test_host((struct host_options){.worker = ANDIRON_COMMAND_BUILT,
-						 .drain_ns = 60 * NS_PER_SEC});
-	expect_eq(host_load(t.host, plan, NULL), 0);
-	expect_eq(host_timer(t.host, NS_PER_MSEC, 10 * NS_PER_MSEC, look_at_relay, &t), 0);
-	test_run(t.host, 0);
+	run_relay(&t, &test_producer, look_at_relay);
 	expect_eq(t.step, 4);
-	host_free(t.host);
-	target_list_free(t.list);
+}
+
+static void look_for_none(void *context)
+{
+	struct relayed *t = context;
+	size_t n = t->writer.table ? target_table_count(t->writer.table) : 0;
+
+	if (t->step == 0 && n == 1) {
+		t->step = 1;
+		set_row(t->list, 1, "crash");
+		send_list(t);
+	} else if (t->step == 1 && relay_metric(t, "andiron_isolate_up") < 1) {
+		expect_eq(n, 1);
+		t->step = 2;
+		target_list_remove(t->list, 1);
+		send_list(t);
+	} else if (t->step == 2 && n == 0) {
+		t->step = 3;
+		host_stop(t->host);
+	}
+}
+
+/* It is asked when there is nothing to say. */
+static void resend_none(void *self, const char *export_name)
+{
+}
+
+/* The target that a process has died of was the last, and is gone before the next one begins: of a
+ * producer that has said it says nothing then. */
+TEST(targets_of_a_process_that_died_go_with_the_last)
+{
+	struct andiron_component producer = test_producer;
+	struct relayed t = {0};
+
+	producer.resend = resend_none;
+	run_relay(&t, &producer, look_for_none);
+	expect_eq(t.step, 3);
+}
+
+static void look_while_short(void *context)
+{
+	struct relayed *t = context;
+	size_t n = t->writer.table ? target_table_count(t->writer.table) : 0;
+
+	if (t->step == 0 && n == 1) {
+		t->step = 1;
+		limit_descriptors(&t->limits, true);
+		set_row(t->list, 2, "b");
+		send_list(t);
+	} else if (t->step == 1) {
+		t->step = 2;
+		limit_descriptors(&t->limits, false);
+	} else if (t->step == 2 && n == 2) {
+		t->step = 3;
+		expect(relay_metric(t, "andiron_isolate_starts_total") == 1);
+		host_stop(t->host);
+	}
+}
+
+/* What cannot be handed over now waits, and the process is none the worse. */
+TEST(targets_wait_while_descriptors_are_short)
+{
+	struct relayed t = {0};
+
+	run_relay(&t, &test_producer, look_while_short);
+	expect_eq(t.step, 3);
+}
+
+static void note_row(void *context, int change, struct target_row *row)
+{
+	*(uint64_t *)context = row->row;
+}
+
+/* Until there is the target of a second process; there always is one. */
+static void look_at_source(void *context)
+{
+	struct relayed *t = context;
+	uint64_t row = 0;
+
+	if (!t->writer.table || n_relayed(t) == 0)
+		return;
+	target_table_each(t->writer.table, note_row, &row);
+	if (t->step == 0)
+		t->row = row;
+	t->step = 1;
+	if (row != t->row)
+		host_stop(t->host);
+}
+
+/* A process that begins without any targets leaves those of the one before. */
+TEST(an_empty_list_is_no_first_one)
+{
+	struct relayed t = {0};
+	struct plan *plan = test_plan();
+
+	add_node(plan, "r", 2);
+	test_targets(plan, 0, test_node(plan, "w", &test_writer, &t.writer));
+	run_relayed(&t, plan, look_at_source);
+	expect_eq(t.step, 1);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A writer that delivers, until it is given a batch of 13 samples: then it does what its argument
  * `fault` says. With `keeps` it delivers at the end only; with "start" it does not even begin. And
- * a relay of targets, which dies of one that has a label of the value "crash". */
+ * a relay of targets, which dies of one that has a label of the value "crash". And a source of one
+ * target, which begins without, and dies later. */
 #include <andiron/plugin.h>
 
 #include <errno.h>
@@ -164,4 +165,65 @@ static const struct andiron_component relay = {
 	.targets = targets,
 };
 
-ANDIRON_PLUGIN("unreliable", "1.0", "Apache-2.0", &writer, &relay);
+/* --- The source: its target is the process --- */
+
+static void borrowed(void *owner)
+{
+}
+
+static void send_row(const struct writer *w, uint64_t generation, uint64_t n)
+{
+	static const struct andiron_str strings[] = {{"name", 4}, {"source", 6}};
+	static const struct andiron_label label = {0, 1};
+	static struct andiron_target row;
+	struct andiron_targets update = {
+		.size = sizeof(update),
+		.flags = generation == 1 ? ANDIRON_TARGETS_SNAPSHOT : 0,
+		.producer = w->instance,
+		.generation = generation,
+		.strings = strings,
+		.n_strings = 2,
+		.labels = &label,
+		.n_labels = 1,
+		.rows = &row,
+		.n_rows = n,
+		.n_added = n,
+		.retain = borrowed,
+		.release = borrowed,
+	};
+
+	row = (struct andiron_target){.row = (uint64_t)getpid(), .n_labels = 1};
+	w->host->send_targets(w->instance, "targets", &update);
+}
+
+static void on_timer(void *self)
+{
+	struct writer *w = self;
+
+	if (w->kept++)
+		raise(SIGKILL);
+	send_row(w, 2, 1);
+}
+
+static int32_t start_source(void *self, struct andiron_error *err)
+{
+	struct writer *w = self;
+	uint64_t timer;
+
+	send_row(w, 1, 0);
+	return w->host->timer_set(w->instance, 500000000, 500000000, on_timer, w, &timer);
+}
+
+static const struct andiron_component source = {
+	.size = sizeof(source),
+	.name = "test.source",
+	.summary = "A source for tests.",
+	.exports = relay_exports,
+	.n_exports = 1,
+	.create = create,
+	.start = start_source,
+	.stop = stop,
+	.destroy = free,
+};
+
+ANDIRON_PLUGIN("unreliable", "1.0", "Apache-2.0", &writer, &relay, &source);

@@ -14,7 +14,7 @@
 
 /* Beside the update in what the agent counts. */
 #define HEAD_BYTES 4096
-/* It may be given something at each tick: so many it waits at most. */
+/* It may be given something at each tick, or have made no targets yet: so many it waits at most. */
 #define MOST_TICKS 25
 
 /* A list that it makes. */
@@ -23,6 +23,7 @@ struct made {
 	struct target_table *table;
 	uint64_t producer, generation;
 	uint64_t bytes; /* told since the last snapshot */
+	bool tells;     /* what is made, as it is made */
 };
 
 /* A producer of what it is given. */
@@ -39,7 +40,6 @@ struct isolated_targets {
 	VEC(struct given) producers;
 	pthread_mutex_t lock; /* of the rest */
 	VEC(struct made) made;
-	bool tells; /* what it has made, as it makes it */
 	bool fresh; /* it may have been given less than there is */
 	int n_ticks;
 };
@@ -123,7 +123,7 @@ static int take(struct isolated_targets *t, const char *name, const struct andir
 		return r == -EAGAIN ? -EINVAL : r;
 	m->producer = update->producer;
 	m->generation = update->generation;
-	if (t->tells)
+	if (m->tells)
 		tell(m, update);
 	return 0;
 }
@@ -149,12 +149,17 @@ static int32_t send_targets(uint64_t instance, const char *export_name,
 
 void isolated_targets_tick(struct isolated_targets *t)
 {
+	bool late;
+
 	pthread_mutex_lock(&t->lock);
-	if (!t->tells && (!t->fresh || ++t->n_ticks > MOST_TICKS)) {
-		t->tells = true;
-		vec_each (&t->made, m)
-			if (m->producer)
-				tell(m, NULL);
+	late = t->n_ticks >= MOST_TICKS;
+	t->n_ticks += !late;
+	vec_each (&t->made, m) {
+		if (m->tells || !m->producer ||
+		    (!late && (t->fresh || target_table_count(m->table) == 0)))
+			continue;
+		m->tells = true;
+		tell(m, NULL);
 	}
 	t->fresh = false;
 	pthread_mutex_unlock(&t->lock);
@@ -222,31 +227,32 @@ static const char *port_of(const struct isolated_targets *t, const char *name)
 	return NULL;
 }
 
-/* Of a new one whatever comes first is taken for a snapshot: the agent sends all rows then. */
-static struct given *producer_of(struct isolated_targets *t, const char *port,
-				 struct andiron_targets *update)
+static struct given *producer_of(struct isolated_targets *t, const char *port, uint64_t producer)
 {
-	struct given g = {port, update->producer, 0};
+	struct given g = {port, producer, 0};
 
 	vec_each (&t->producers, at)
-		if (at->producer == update->producer)
+		if (at->producer == producer)
 			return at;
-	update->flags |= ANDIRON_TARGETS_SNAPSHOT;
-	update->n_added = update->n_rows;
-	update->n_removed = 0;
 	return port && vec_push(&t->producers, g) ? &t->producers.p[t->producers.n - 1] : NULL;
 }
 
+/* The agent begins each producer with a snapshot. What comes before was meant for the process
+ * before. */
 static bool give(struct isolated_targets *t, struct instance *i, struct shared *s, const char *name,
 		 struct andiron_targets *update)
 {
-	struct given *g = producer_of(t, port_of(t, name), update);
+	int r = target_table_apply(t->given, update, no_change, NULL);
+	struct given *g;
 
+	if (r < 0)
+		return r == -EAGAIN;
+	g = producer_of(t, port_of(t, name), update->producer);
+	if (!g)
+		return false;
 	update->owner = s;
 	update->retain = retain;
 	update->release = release;
-	if (!g || target_table_apply(t->given, update, no_change, NULL) < 0)
-		return false;
 	g->generation = update->generation;
 	return deliver(i, g, update);
 }

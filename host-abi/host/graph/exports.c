@@ -216,7 +216,8 @@ void export_again(struct export *e, struct instance *to, const char *port)
 	vec_each (&e->edges, edge) {
 		if (edge->to != to || edge->state == EDGE_WAITING || strcmp(edge->port, port) != 0)
 			continue;
-		if (!e->whole && edge->state == EDGE_LIVE)
+		/* An isolated one asks when it has begun again, and has none. */
+		if (!e->whole && edge->state == EDGE_LIVE && !to->isolated)
 			ask_again(e);
 		else
 			edge->state = send_snapshots(e, edge) ? EDGE_LIVE : EDGE_STALE;
