@@ -79,6 +79,8 @@ void isolated_fail(struct isolated *p, int code);
 void isolated_reason(const struct isolated *p, int code, const char *how, char *ret, size_t n);
 /* Sets the one timer. */
 void isolated_arm(struct isolated *p);
+/* After what came of a step, `r`: gives what waits, and sets the timer; or it is broken. */
+void isolated_go_on(struct isolated *p, int r);
 /* Watches the process that runs; 0 or a negative errno. */
 int isolated_watch(struct isolated *p);
 

@@ -72,16 +72,6 @@ static int32_t start(void *self, struct andiron_error *err)
 	return error_set(&err->error, r, "%s%s", p->why[0] ? "" : "in its own process: ", why);
 }
 
-static void go_on(struct isolated *p, int r)
-{
-	if (r == 0)
-		r = holdings_pump(p);
-	if (r < 0)
-		isolated_fail(p, r);
-	else
-		isolated_arm(p);
-}
-
 /* Whether it has taken the batch, or dropped and counted it. */
 static bool take(struct isolated *p, const struct andiron_batch *batch)
 {
@@ -103,7 +93,7 @@ static void batch(void *self, const struct andiron_batch *batch)
 	}
 	p->holds_queue = true;
 	holdings_show(p);
-	go_on(p, 0);
+	isolated_go_on(p, 0);
 }
 
 /* What comes while none is ready is among what the next one asks for. */
@@ -113,7 +103,7 @@ static void targets(void *self, const char *port, const struct andiron_targets *
 
 	if (!p->ready)
 		return;
-	go_on(p, target_bytes_put(&p->targets, port, update));
+	isolated_go_on(p, target_bytes_put(&p->targets, port, update));
 }
 
 static int32_t drain(void *self, int64_t deadline_ns)
@@ -121,7 +111,7 @@ static int32_t drain(void *self, int64_t deadline_ns)
 	struct isolated *p = self;
 
 	p->drains = true;
-	go_on(p, 0);
+	isolated_go_on(p, 0);
 	return 0;
 }
 

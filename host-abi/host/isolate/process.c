@@ -166,7 +166,7 @@ void isolated_fail(struct isolated *p, int code)
 	isolated_arm(p);
 }
 
-static void go_on(struct isolated *p, int r)
+void isolated_go_on(struct isolated *p, int r)
 {
 	if (r == 0 && !p->ended)
 		r = holdings_pump(p);
@@ -182,7 +182,7 @@ static void start_next(struct isolated *p)
 
 	if (r == 0)
 		r = isolated_watch(p);
-	go_on(p, r);
+	isolated_go_on(p, r);
 }
 
 static void on_timer(void *self)
@@ -204,7 +204,7 @@ static void on_timer(void *self)
 	r = isolated_read(p);
 	if (r == 0 && (p->in_hand || !p->ready) && clock_mono() >= p->due_ns)
 		r = -ETIMEDOUT;
-	go_on(p, r);
+	isolated_go_on(p, r);
 }
 
 void isolated_arm(struct isolated *p)
@@ -233,7 +233,7 @@ static void on_ready(void *self, int32_t fd, uint32_t events)
 	struct isolated *p = self;
 
 	if (p->socket == fd && !p->ended)
-		go_on(p, isolated_read(p));
+		isolated_go_on(p, isolated_read(p));
 }
 
 int isolated_watch(struct isolated *p)
