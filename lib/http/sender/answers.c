@@ -177,15 +177,15 @@ static int on_answer(struct sender *a, struct waiting *w, struct str message)
 
 static int on_data_and_answer(struct sender *a, struct waiting *w, struct str message)
 {
-	uint64_t id = w->number.id, n;
-	struct str rest = str_skip(message, sizeof(n));
+	uint64_t id = w->number.id;
+	struct str piece, answer;
 	int r;
 
-	if (!wire_get_number(str_first(message, sizeof(n)), &n) || n > rest.n)
+	if (!wire_split(message, &piece, &answer))
 		return -EBADMSG;
-	r = on_data(a, w, str_first(rest, (size_t)n));
+	r = on_data(a, w, piece);
 	w = r == 0 ? sender_find(a, id) : NULL; /* it may have been ended */
-	return w ? on_answer(a, w, str_skip(rest, (size_t)n)) : r;
+	return w ? on_answer(a, w, answer) : r;
 }
 
 static int on_want(struct sender *a, struct waiting *w, struct str message)

@@ -333,15 +333,11 @@ static int read_end(uint32_t type, struct str message, bool *ret_sent)
 {
 	struct http_response answer;
 	char text[WIRE_MAX_ERROR];
-	uint64_t n = 0;
+	struct str piece;
 	int r;
 
-	if (type == WIRE_DATA_DONE) {
-		if (!wire_get_number(str_first(message, sizeof(n)), &n) ||
-		    n > message.n - sizeof(n))
-			return -EBADMSG;
-		message = str_skip(message, sizeof(n) + (size_t)n);
-	}
+	if (type == WIRE_DATA_DONE && !wire_split(message, &piece, &message))
+		return -EBADMSG;
 	r = wire_get_answer(message, &answer, text);
 	*ret_sent = r == 0 && answer.sent;
 	return r;

@@ -411,3 +411,15 @@ bool wire_get_number(struct str message, uint64_t *ret)
 	memcpy(ret, message.p, sizeof(*ret));
 	return true;
 }
+
+bool wire_split(struct str message, struct str *ret_piece, struct str *ret_answer)
+{
+	struct str rest = str_skip(message, sizeof(uint64_t));
+	uint64_t n;
+
+	if (!wire_get_number(str_first(message, sizeof(n)), &n) || n > rest.n)
+		return false;
+	*ret_piece = str_first(rest, (size_t)n);
+	*ret_answer = str_skip(rest, (size_t)n);
+	return true;
+}

@@ -59,3 +59,5 @@ int wire_get_answer(struct str message, struct http_response *ret, char text[WIR
 /* A message that is one number. */
 struct str wire_number(const uint64_t *value);
 bool wire_get_number(struct str message, uint64_t *ret);
+/* The two parts of a WIRE_DATA_DONE; false: it is broken. */
+bool wire_split(struct str message, struct str *ret_piece, struct str *ret_answer);
