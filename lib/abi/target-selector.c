@@ -11,37 +11,61 @@ struct str target_selector_label(const struct target_label *labels, size_t n, co
 	return STR_NULL;
 }
 
-#define PID   "__process_pid__"
-#define PHASE "__meta_kubernetes_pod_phase"
-#define NODE  "__meta_kubernetes_pod_node_name"
-#define NAME  "__meta_kubernetes_pod_container_name"
+/* The first value that is not empty. */
+static struct str first_label(const struct target_label *labels, size_t n, const char *const *names)
+{
+	struct str value = STR_NULL;
+
+	for (; *names && !value.n; names++)
+		value = target_selector_label(labels, n, *names);
+	return value;
+}
+
+static bool is_one_of(struct str name, const char *const *names)
+{
+	while (*names && !str_is(name, *names))
+		names++;
+	return *names;
+}
+
+#define PID       "__process_pid__"
+#define PHASE     "__meta_kubernetes_pod_phase"
+#define NODE      "__meta_kubernetes_pod_node_name"
+#define NAMESPACE "__meta_kubernetes_namespace"
+#define NAME      "__meta_kubernetes_pod_container_name"
 
 static const char *const ids[] = {
 	"__container_id__",
 	"__meta_kubernetes_pod_container_id",
 	"__meta_docker_container_id",
 	"__meta_dockerswarm_task_container_id",
+	NULL,
+};
+/* Of services: before a pod's container, and behind it. */
+static const char *const given_names[] = {
+	"service_name",
+	"__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
+	NULL,
+};
+static const char *const later_names[] = {
+	"__meta_docker_container_name",
+	"__meta_dockerswarm_container_label_service_name",
+	"__meta_dockerswarm_service_name",
+	NULL,
 };
 
 bool target_selector_reads(struct str label)
 {
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
-		if (str_is(label, ids[i]))
-			return true;
-	return str_is(label, PID) || str_is(label, PHASE) || str_is(label, NODE) ||
-	       str_is(label, NAME);
+	return is_one_of(label, ids) || str_is(label, PID) || str_is(label, PHASE) ||
+	       str_is(label, NODE) || str_is(label, NAME);
 }
 
 static struct str container_of_target(const struct target_label *labels, size_t n)
 {
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct str id = target_selector_label(labels, n, ids[i]);
-		size_t at = str_search(id, STR("://"));
+	struct str id = first_label(labels, n, ids);
+	size_t at = str_search(id, STR("://"));
 
-		if (id.n)
-			return at < id.n ? str_skip(id, at + 3) : id;
-	}
-	return STR_NULL;
+	return at < id.n ? str_skip(id, at + 3) : id;
 }
 
 struct target_selector target_selector_of(const struct target_label *labels, size_t n)
@@ -71,4 +95,26 @@ const char *target_selector_absent(const struct target_label *labels, size_t n, 
 	if (name.n)
 		return "its pod's status has no id for this container yet: it has not been started";
 	return "it has neither __process_pid__ nor a container's id";
+}
+
+bool target_service_reads(struct str label)
+{
+	return is_one_of(label, given_names) || str_is(label, NAMESPACE) || str_is(label, NAME) ||
+	       is_one_of(label, later_names);
+}
+
+struct str target_service_name(struct arena *arena, const char *prefix,
+			       const struct target_label *labels, size_t n)
+{
+	struct str name = first_label(labels, n, given_names);
+	struct str namespace = target_selector_label(labels, n, NAMESPACE);
+	struct str container = target_selector_label(labels, n, NAME);
+
+	if (name.n)
+		return name;
+	if (namespace.n && container.n)
+		return str_of(arena_printf(arena, "%s%.*s/%.*s", prefix, STR_FMT(namespace),
+					   STR_FMT(container)));
+	name = first_label(labels, n, later_names);
+	return name.n ? name : STR("unspecified");
 }

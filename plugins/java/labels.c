@@ -3,49 +3,24 @@
  * each its own. */
 #include "java/labels.h"
 
+#include "abi/target-selector.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #define PID "__process_pid__"
 
-/* A service's name, if no label says it: the first of these that is there. */
-static const char *const names_of_service[] = {
-	"__meta_docker_container_name",
-	"__meta_dockerswarm_container_label_service_name",
-	"__meta_dockerswarm_service_name",
-};
-#define POD_SERVICE   "__meta_kubernetes_pod_annotation_pyroscope_io_service_name"
-#define POD_NAMESPACE "__meta_kubernetes_namespace"
-#define POD_CONTAINER "__meta_kubernetes_pod_container_name"
-
 bool labels_keeps(struct str name)
 {
-	if (!str_starts(name, STR("__")) || str_is(name, PID))
-		return true;
-	for (size_t i = 0; i < sizeof(names_of_service) / sizeof(*names_of_service); i++)
-		if (str_is(name, names_of_service[i]))
-			return true;
-	return str_is(name, POD_SERVICE) || str_is(name, POD_NAMESPACE) ||
-	       str_is(name, POD_CONTAINER);
+	return !str_starts(name, STR("__")) || str_is(name, PID) || target_service_reads(name);
 }
 
+/* A copy. */
 static struct str service_of(struct arena *arena, const struct target_row *row)
 {
-	struct str name = target_label_value(row, POD_SERVICE);
-	struct str namespace = target_label_value(row, POD_NAMESPACE);
-	struct str container = target_label_value(row, POD_CONTAINER);
+	struct str name = target_service_name(arena, "java/", row->labels, row->n_labels);
 
-	if (name.n)
-		return arena_str(arena, name);
-	if (namespace.n && container.n)
-		return str_of(arena_printf(arena, "java/%.*s/%.*s", STR_FMT(namespace),
-					   STR_FMT(container)));
-	for (size_t i = 0; i < sizeof(names_of_service) / sizeof(*names_of_service); i++) {
-		name = target_label_value(row, names_of_service[i]);
-		if (name.n)
-			return arena_str(arena, name);
-	}
-	return STR("unspecified");
+	return name.p ? arena_str(arena, name) : name;
 }
 
 const struct target_label *labels_make(struct arena *arena, const struct target_row *row,

@@ -2,31 +2,17 @@
 /* A target's URL and labels. Contract in endpoint.h. */
 #include "scrape/endpoint.h"
 
+#include "abi/target-selector.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define PARAM STR("__param_")
 
-/* A service's name, if no label says it: the first of these that is there. */
-static const char *const names_of_service[] = {
-	"__meta_docker_container_name",
-	"__meta_dockerswarm_container_label_service_name",
-	"__meta_dockerswarm_service_name",
-};
-#define POD_SERVICE   "__meta_kubernetes_pod_annotation_pyroscope_io_service_name"
-#define POD_NAMESPACE "__meta_kubernetes_namespace"
-#define POD_CONTAINER "__meta_kubernetes_pod_container_name"
-
 bool endpoint_keeps(struct str name)
 {
-	if (!str_starts(name, STR("__meta_")))
-		return true;
-	for (size_t i = 0; i < sizeof(names_of_service) / sizeof(*names_of_service); i++)
-		if (str_is(name, names_of_service[i]))
-			return true;
-	return str_is(name, POD_SERVICE) || str_is(name, POD_NAMESPACE) ||
-	       str_is(name, POD_CONTAINER);
+	return !str_starts(name, STR("__meta_")) || target_service_reads(name);
 }
 
 static struct str label_or(const struct target_row *row, const char *name, struct str absent)
@@ -37,25 +23,6 @@ static struct str label_or(const struct target_row *row, const char *name, struc
 }
 
 /* --- Labels --- */
-
-static struct str service_of(struct endpoint *e, const struct target_row *row)
-{
-	struct str name = target_label_value(row, POD_SERVICE);
-	struct str namespace = target_label_value(row, POD_NAMESPACE);
-	struct str container = target_label_value(row, POD_CONTAINER);
-
-	if (name.n)
-		return name;
-	if (namespace.n && container.n)
-		return str_of(arena_printf(&e->arena, "%.*s/%.*s", STR_FMT(namespace),
-					   STR_FMT(container)));
-	for (size_t i = 0; i < sizeof(names_of_service) / sizeof(*names_of_service); i++) {
-		name = target_label_value(row, names_of_service[i]);
-		if (name.n)
-			return name;
-	}
-	return STR("unspecified");
-}
 
 static int add_label(struct endpoint *e, struct str name, struct str value, struct error *err)
 {
@@ -94,7 +61,9 @@ static int set_labels(struct endpoint *e, const struct settings *s, const struct
 	if (r == 0)
 		r = add_missing(e, row, "job", s->job_name, err);
 	if (r == 0)
-		r = add_missing(e, row, "service_name", service_of(e, row), err);
+		r = add_missing(e, row, "service_name",
+				target_service_name(&e->arena, "", row->labels, row->n_labels),
+				err);
 	qsort(e->labels, e->n_labels, sizeof(*e->labels), target_label_compare);
 	return r;
 }

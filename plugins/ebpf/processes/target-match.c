@@ -9,7 +9,6 @@
 #include "ebpf/processes/target-match.h"
 
 #include "abi/target-row.h"
-#include "base/buf.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/index.h"
@@ -18,41 +17,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LABELS_MAX  256u
-#define N_OF(names) (sizeof(names) / sizeof((names)[0]))
+#define LABELS_MAX 256u
+
+/* What the symbolizer reads: it goes on. */
+#define SYMBOLIZE "__symbolize__"
 
 /* What targets are matched and named by; what else begins with two underscores goes nowhere. */
-static const char *const service_names[] = {
-	"service_name",
-	"__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
-};
-static const char *const later_names[] = {
-	"__meta_docker_container_name",
-	"__meta_dockerswarm_container_label_service_name",
-	"__meta_dockerswarm_service_name",
-};
-static const char *const other_names[] = {
-	"__meta_kubernetes_namespace",
-	"__meta_kubernetes_pod_container_name",
-};
-/* What the symbolizer reads: it goes on. */
-static const char *const passed_names[] = {"__symbolize__"};
-
-static bool is_one_of(struct str name, const char *const *names, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (str_is(name, names[i]))
-			return true;
-	return false;
-}
-
 static bool keeps(struct str name)
 {
 	return !str_starts(name, STR("__")) || target_selector_reads(name) ||
-	       is_one_of(name, service_names, N_OF(service_names)) ||
-	       is_one_of(name, later_names, N_OF(later_names)) ||
-	       is_one_of(name, other_names, N_OF(other_names)) ||
-	       is_one_of(name, passed_names, N_OF(passed_names));
+	       target_service_reads(name) || str_is(name, SYMBOLIZE);
 }
 
 struct matcher {
@@ -106,37 +80,12 @@ void matcher_free(struct matcher *m)
 	free(m);
 }
 
-/* Borrowed from the labels, or made in `made`. */
-static struct str service_name(struct buf *made, const struct target_label *labels, size_t n)
-{
-	struct str space, container, name;
-
-	for (size_t i = 0; i < N_OF(service_names); i++) {
-		name = target_selector_label(labels, n, service_names[i]);
-		if (name.n)
-			return name;
-	}
-	space = target_selector_label(labels, n, "__meta_kubernetes_namespace");
-	container = target_selector_label(labels, n, "__meta_kubernetes_pod_container_name");
-	if (space.n && container.n) {
-		buf_printf(made, "ebpf/%.*s/%.*s", STR_FMT(space), STR_FMT(container));
-		return buf_str(made);
-	}
-	for (size_t i = 0; i < N_OF(later_names); i++) {
-		name = target_selector_label(labels, n, later_names[i]);
-		if (name.n)
-			return name;
-	}
-	return STR("unspecified");
-}
-
 /* Whether a label goes into a batch. */
 static bool is_kept(const struct target_label *label)
 {
 	if (!label->value.n || str_is(label->name, "service_name"))
 		return false;
-	return !str_starts(label->name, STR("__")) ||
-	       is_one_of(label->name, passed_names, N_OF(passed_names));
+	return !str_starts(label->name, STR("__")) || str_is(label->name, SYMBOLIZE);
 }
 
 /* The labels of a batch from those of a target; returns how many. */
@@ -181,11 +130,12 @@ static struct match *match_new(const struct target_label *labels, size_t n, stru
 
 static struct match *match_named(const struct target_label *labels, size_t n)
 {
-	struct buf made = BUF_NULL;
-	struct str service = service_name(&made, labels, n);
-	struct match *match = made.failed ? NULL : match_new(labels, n, service, made.n);
+	struct arena made = ARENA_NULL;
+	struct str service = target_service_name(&made, "ebpf/", labels, n);
+	struct match *match =
+		service.p ? match_new(labels, n, service, made.bytes ? service.n : 0) : NULL;
 
-	buf_free(&made);
+	arena_free(&made);
 	return match;
 }
 

@@ -4,9 +4,8 @@
  * target, if any, takes the rest.
  *
  * A batch has the target's labels, less those that begin with two underscores. `__symbolize__` (for
- * profile.symbolize) and `__name__` stay. `service_name` is the first of: the label itself, pod
- * annotation pyroscope.io/service_name, ebpf/NAMESPACE/CONTAINER, the docker container, the swarm
- * service, "unspecified". */
+ * profile.symbolize) and `__name__` stay. `service_name` is that of target_service_name, with the
+ * prefix "ebpf/". */
 #pragma once
 
 #include "abi/target-selector.h"
