@@ -50,7 +50,6 @@ struct server {
 	uint64_t refused;
 };
 
-bool server_address_parse(const char *text, union server_address *ret);
 bool server_address_is_loopback(const union server_address *a);
 
 /* The epoll, once the protocol has its descriptor. 0 or a negative errno. */

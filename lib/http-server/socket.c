@@ -14,7 +14,7 @@
 
 #define ACCEPTED 64 /* in one go, so that others get their turn */
 
-bool server_address_parse(const char *text, union server_address *ret)
+static bool parse(const char *text, union server_address *ret)
 {
 	*ret = (union server_address){0};
 	if (strcmp(text, "localhost") == 0)
@@ -43,7 +43,7 @@ bool server_address_ok(const char *address, bool *ret_loopback)
 {
 	union server_address a;
 
-	if (!server_address_parse(address, &a))
+	if (!parse(address, &a))
 		return false;
 	*ret_loopback = server_address_is_loopback(&a);
 	return true;
@@ -118,13 +118,12 @@ int server_listen(struct server *s, const struct server_options *options, struct
 	union server_address at;
 	int rc;
 
-	if (!server_address_parse(address, &at))
+	if (!parse(address, &at))
 		return error_set(err, -EINVAL, "%s is no IP address", address);
 	at.v4.sin_port = htons(options->port); /* in the same place for both */
 	rc = listen_at(s, &at, any);
 	/* A machine without IPv6. Where it is in use, IPv4 alone would not be all. */
-	if ((rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) && any &&
-	    server_address_parse("0.0.0.0", &at)) {
+	if ((rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) && any && parse("0.0.0.0", &at)) {
 		at.v4.sin_port = htons(options->port);
 		rc = listen_at(s, &at, false);
 	}

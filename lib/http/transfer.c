@@ -15,9 +15,18 @@
 
 #define SMALL_BUFFER 2048L
 
+/* Of the answer so far; 0: none. */
+static int status_of(const struct transfer *t)
+{
+	long status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return (int)status;
+}
+
 static bool succeeded(const struct transfer *t)
 {
-	int status = transfer_status(t);
+	int status = status_of(t);
 
 	return status >= 200 && status <= 299;
 }
@@ -401,14 +410,6 @@ static struct str find_header(CURL *easy, const char *name)
 	return str_of(header->value);
 }
 
-int transfer_status(const struct transfer *t)
-{
-	long status = 0;
-
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	return (int)status;
-}
-
 bool transfer_was_sent(const struct transfer *t)
 {
 	curl_off_t uploaded = 0;
@@ -416,13 +417,12 @@ bool transfer_was_sent(const struct transfer *t)
 
 	curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &headers);
 	curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-	return transfer_status(t) >= 200 ||
-	       (headers > 0 && uploaded >= (curl_off_t)t->request_bytes);
+	return status_of(t) >= 200 || (headers > 0 && uploaded >= (curl_off_t)t->request_bytes);
 }
 
 bool transfer_unauthenticated(const struct transfer *t)
 {
-	return transfer_status(t) == 401 ||
+	return status_of(t) == 401 ||
 	       (t->http2 && str_is(find_header(t->easy, "grpc-status"), "16"));
 }
 
@@ -447,7 +447,7 @@ void transfer_finish(struct transfer *t, CURLcode code)
 	response.token_refused = t->token_refused;
 	if (code == CURLE_OK) {
 		curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-		response.status = transfer_status(t);
+		response.status = status_of(t);
 		response.body = buf_str(&t->body);
 		response.content_type = str_of(type);
 		response.retry_after_ms = retry_after(t->easy);

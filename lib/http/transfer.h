@@ -65,9 +65,6 @@ bool transfer_stalled(struct transfer *t, int64_t now_ns);
 /* Adds the header Authorization: 0 or a negative errno with a text. */
 int transfer_authorize(struct transfer *t, struct str value, struct error *err);
 
-/* Of the answer so far; 0: none. */
-int transfer_status(const struct transfer *t);
-
 /* Whether the answer says that nobody is known by what the request has. */
 bool transfer_unauthenticated(const struct transfer *t);
 

@@ -185,7 +185,7 @@ bool container_list_has(const struct container_list *list, struct str id)
 	return false;
 }
 
-void network_free(struct network *n)
+static void network_free(struct network *n)
 {
 	struct arena arena;
 

@@ -53,7 +53,6 @@ void container_free(struct container *c);
 void container_list_free(struct container_list *list);
 /* O(containers) */
 bool container_list_has(const struct container_list *list, struct str id);
-void network_free(struct network *n);
 void network_list_free(struct network_list *list);
 
 /* Each reads the JSON of an answer: 0, -ENOMEM, or -EINVAL and a text. An entry without an id, and

@@ -67,6 +67,4 @@ void profiler_lacks(struct profiler *p);
 
 /* targets.c */
 void targets_repair(struct profiler *p);
-/* Gives targets that have no job yet theirs. */
-void targets_settle(struct profiler *p);
 void targets_free(struct profiler *p);

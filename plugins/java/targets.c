@@ -111,7 +111,8 @@ static void on_change(void *context, int change, struct target_row *row)
 	set_row(p, t, row);
 }
 
-void targets_settle(struct profiler *p)
+/* Gives targets that have no job yet theirs. */
+static void settle(struct profiler *p)
 {
 	vec_each (&p->targets, t)
 		if (!(*t)->job && (*t)->pid && !p->draining)
@@ -131,7 +132,7 @@ void profiler_targets(struct profiler *p, const struct andiron_targets *update)
 		p->missed = true;
 		profiler_lacks(p);
 	}
-	targets_settle(p);
+	settle(p);
 }
 
 void targets_repair(struct profiler *p)
@@ -140,7 +141,7 @@ void targets_repair(struct profiler *p)
 
 	p->missed = false;
 	target_table_each(p->table, on_change, p);
-	targets_settle(p);
+	settle(p);
 	if (missed && ANDIRON_HAS(p->context.host, andiron_host, request_targets))
 		p->context.host->request_targets(p->context.instance, "targets");
 }

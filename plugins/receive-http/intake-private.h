@@ -16,11 +16,6 @@ struct ingest {
 	uint64_t sample_rate;
 };
 
-/* Alloy's rule: who names no service is one by the name of its profiles; who does keeps that name
- * as app_name. The series is `labels` from `first` on, `name` its `__name__` as it was sent. 0 or
- * -ENOMEM. */
-int intake_service_name(series_labels *labels, size_t first, struct str name);
-
 /* Rows from folded text; `counted` as in folded.h. */
 int intake_folded(const struct ingest *in, bool counted, const struct andiron_batch **ret,
 		  struct error *err);

@@ -18,7 +18,9 @@
 #define MAX_RATE     1000000u
 #define MAX_TIME_NS  (INT64_MAX / 2)
 
-int intake_service_name(series_labels *labels, size_t first, struct str name)
+/* Alloy's rule: who names no service is one by the name of its profiles; who does keeps that name
+ * as app_name. The series is `labels` from `first` on, `name` its `__name__` as it was sent. */
+static int add_service_name(series_labels *labels, size_t first, struct str name)
 {
 	struct target_label l = {STR("service_name"), name};
 
@@ -85,7 +87,7 @@ static int push_labels(const struct push_request *request, const struct pushed *
 		if (!vec_push(out, l))
 			return -ENOMEM;
 	}
-	return request->named ? 0 : intake_service_name(out, first, name);
+	return request->named ? 0 : add_service_name(out, first, name);
 }
 
 /* Labels are sorted, copied and looked up for each profile that has them. */
@@ -338,7 +340,7 @@ static int take_ingest(const struct intake_request *request, const struct intake
 	if (!rc && !str_utf8(request->content_type))
 		rc = error_set(err, -EBADMSG, "the Content-Type is not UTF-8");
 	if (!rc)
-		rc = intake_service_name(&in.labels, 0, in.app);
+		rc = add_service_name(&in.labels, 0, in.app);
 	if (!rc && request->spy_name.n && str_utf8(request->spy_name) &&
 	    !vec_push(&in.labels,
 		      ((struct target_label){STR("pyroscope_spy"), request->spy_name})))

@@ -44,12 +44,9 @@ struct otlp_shape {
 	bool counted; /* samples of time, each of which is a period */
 };
 
-int otlp_bad(struct otlp_reading *r, const char *what);
 int otlp_field(struct otlp_reading *r, struct str *in, struct wire_field *ret);
 /* A string of the dictionary, or nothing where there is none, or it would be too much. */
 struct str otlp_text(struct otlp_reading *r, uint64_t at);
-/* An entry of a table. */
-int otlp_entry(struct otlp_reading *r, uint32_t table, uint64_t at, struct str *ret);
 
 /* A packed Profile as pprof, in the request's arena; STR_NULL: it has no samples. */
 int otlp_profile(struct otlp_reading *r, struct str in, struct otlp_shape *shape, struct str *ret);

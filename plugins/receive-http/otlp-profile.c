@@ -16,7 +16,7 @@
 #define GZIP_LEVEL 6
 
 /* The profile is at fault. */
-int otlp_bad(struct otlp_reading *r, const char *what)
+static int bad(struct otlp_reading *r, const char *what)
 {
 	return error_set(r->err, -EBADMSG, "%s", what);
 }
@@ -26,7 +26,7 @@ int otlp_field(struct otlp_reading *r, struct str *in, struct wire_field *ret)
 	if (wire_next(in, ret))
 		return 0;
 	*ret = (struct wire_field){0};
-	return otlp_bad(r, "a message is cut off, or no protobuf");
+	return bad(r, "a message is cut off, or no protobuf");
 }
 
 /* Whether so many bytes may still be read. Where they may not, the next entry says so, too. */
@@ -38,7 +38,8 @@ static bool spend(struct otlp_reading *r, size_t n)
 	return can;
 }
 
-int otlp_entry(struct otlp_reading *r, uint32_t table, uint64_t at, struct str *ret)
+/* An entry of a table. */
+static int entry_at(struct otlp_reading *r, uint32_t table, uint64_t at, struct str *ret)
 {
 	if (at >= r->tables[table].n)
 		return error_set(r->err, -EBADMSG,
@@ -55,7 +56,7 @@ int otlp_entry(struct otlp_reading *r, uint32_t table, uint64_t at, struct str *
 static int string(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 {
 	struct str text;
-	int rc = otlp_entry(r, OTLP_STRING, at, &text);
+	int rc = entry_at(r, OTLP_STRING, at, &text);
 
 	*ret = rc == 0 ? pprof_add_string(r->encoder, text) : 0;
 	return rc;
@@ -144,7 +145,7 @@ static int function(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 	*ret = 0;
 	if (remembered(r, OTLP_FUNCTION, at, ret))
 		return 0;
-	rc = otlp_entry(r, OTLP_FUNCTION, at, &in);
+	rc = entry_at(r, OTLP_FUNCTION, at, &in);
 	if (rc || at == 0)
 		return rc;
 	while (in.n && !rc) {
@@ -175,7 +176,7 @@ static int mapping(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 	*ret = 0;
 	if (remembered(r, OTLP_MAPPING, at, ret))
 		return 0;
-	rc = otlp_entry(r, OTLP_MAPPING, at, &in);
+	rc = entry_at(r, OTLP_MAPPING, at, &in);
 	if (rc || at == 0)
 		return rc;
 	while (in.n && !rc) {
@@ -295,7 +296,7 @@ static int location(struct otlp_reading *r, uint64_t at, uint32_t *ret)
 
 	if (remembered(r, OTLP_LOCATION, at, ret))
 		return 0;
-	rc = otlp_entry(r, OTLP_LOCATION, at, &in);
+	rc = entry_at(r, OTLP_LOCATION, at, &in);
 	if (!rc)
 		rc = read_location(r, in, &location, lines, &type);
 	if (rc)
@@ -309,7 +310,7 @@ static int check_size(struct otlp_reading *r)
 {
 	return pprof_size_bound(r->encoder) <= PROFILE_MAX_RAW
 		       ? 0
-		       : otlp_bad(r, "a profile has more than 32 MiB as pprof");
+		       : bad(r, "a profile has more than 32 MiB as pprof");
 }
 
 /* The stack's locations to r->frames, leaf first. */
@@ -317,7 +318,7 @@ static int stack(struct otlp_reading *r, uint64_t at)
 {
 	struct wire_field f;
 	struct str in;
-	int rc = otlp_entry(r, OTLP_STACK, at, &in);
+	int rc = entry_at(r, OTLP_STACK, at, &in);
 
 	r->frames.n = 0;
 	while (in.n && !rc) {
@@ -332,9 +333,9 @@ static int stack(struct otlp_reading *r, uint64_t at)
 			if (f.type == WIRE_VARINT)
 				index = f.value;
 			else if (!wire_get(&f.bytes, &index))
-				return otlp_bad(r, "a stack is cut off");
+				return bad(r, "a stack is cut off");
 			if (r->frames.n >= MAX_FRAMES)
-				return otlp_bad(r, "a stack has more than 16384 frames");
+				return bad(r, "a stack has more than 16384 frames");
 			rc = location(r, index, &id);
 			if (!rc)
 				rc = check_size(r);
@@ -406,8 +407,7 @@ static int value_type(struct otlp_reading *r, struct str in, struct str *ret_typ
 	while (in.n && !rc) {
 		rc = otlp_field(r, &in, &f);
 		if (!rc && f.type == WIRE_VARINT && (f.number == 1 || f.number == 2))
-			rc = otlp_entry(r, OTLP_STRING, f.value,
-					f.number == 1 ? ret_type : ret_unit);
+			rc = entry_at(r, OTLP_STRING, f.value, f.number == 1 ? ret_type : ret_unit);
 	}
 	return rc;
 }
@@ -447,7 +447,7 @@ static int read_shape(struct otlp_reading *r, struct str in, struct otlp_shape *
 	}
 	ret->counted = ret->period > 0 && str_is(ret->unit, "count") && ret->period_type.n &&
 		       str_is(ret->period_unit, "nanoseconds");
-	return rc || ret->type.n ? rc : otlp_bad(r, "a profile has no sample type");
+	return rc || ret->type.n ? rc : bad(r, "a profile has no sample type");
 }
 
 static int read_samples(struct otlp_reading *r, struct str in, const struct otlp_shape *shape)

@@ -23,10 +23,6 @@ struct rules {
 
 void rules_free(struct rules *rules);
 
-/* One rule block. On failure *ret_at is the value that is wrong. */
-int rule_from_value(const struct andiron_value *block, struct rule **ret, struct error *err,
-		    const struct andiron_value **ret_at);
-
 /* All of the arguments' rules, in order; stops at the first error. */
 int rules_from_args(const struct andiron_value *args, struct rules *ret, struct error *err);
 

@@ -23,8 +23,9 @@ static int sources_from(const struct andiron_value *list, struct str **ret)
 	return 0;
 }
 
-int rule_from_value(const struct andiron_value *block, struct rule **ret, struct error *err,
-		    const struct andiron_value **ret_at)
+/* One rule block. On failure *ret_at is the value that is wrong. */
+static int rule_from_value(const struct andiron_value *block, struct rule **ret, struct error *err,
+			   const struct andiron_value **ret_at)
 {
 	const struct andiron_value *sources = value_get(block, "source_labels");
 	struct rule_config config = {

@@ -112,7 +112,6 @@ void scraper_say(struct scraper *s);
 void scraper_landed(struct scraper *s, struct flight *flight);
 /* Ends a flight whose job goes. */
 void scraper_abandon(struct scraper *s, struct job *job);
-void flight_free(struct flight *flight);
 
 /* judge.c */
 

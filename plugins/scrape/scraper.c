@@ -120,7 +120,7 @@ static void count_flight(struct scraper *s, const struct flight *f, int n)
 	s->n_doubtful += f->doubtful ? (uint32_t)n : 0;
 }
 
-void flight_free(struct flight *f)
+static void flight_free(struct flight *f)
 {
 	if (!f)
 		return;

@@ -2,7 +2,7 @@
 /* An endpoint's inside: endpoint.c has the queue and the counts, request.c the requests.
  *
  * Invariants: a record is in exactly one of the queue, `alone`, `held` and a request. It leaves by
- * endpoint_settle only. A request that is not free has at least one record. */
+ * `settle` of endpoint.c only. A request that is not free has at least one record. */
 #pragma once
 
 #include "pyroscope-push/endpoint/endpoint.h"
@@ -59,9 +59,7 @@ struct endpoint {
 	char cause[400]; /* empty: none */
 };
 
-/* The one way out for a record. */
-void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outcome,
-		     const char *reason);
+/* The one way out for records. */
 void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcome,
 			 const char *reason);
 

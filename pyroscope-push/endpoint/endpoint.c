@@ -44,8 +44,9 @@ static void count(struct endpoint *e, const struct record *r, enum outcome outco
 	}
 }
 
-void endpoint_settle(struct endpoint *e, struct entry *entry, enum outcome outcome,
-		     const char *reason)
+/* The one way out for a record. */
+static void settle(struct endpoint *e, struct entry *entry, enum outcome outcome,
+		   const char *reason)
 {
 	struct record *r = entry->record;
 
@@ -88,7 +89,7 @@ void endpoint_settle_all(struct endpoint *e, struct fifo *f, enum outcome outcom
 		endpoint_mark(e, f, outcome == OUTCOME_UNCERTAIN ? SPOOL_UNCERTAIN : SPOOL_SETTLED,
 			      NULL);
 	while ((entry = fifo_pop(f)))
-		endpoint_settle(e, entry, outcome, reason);
+		settle(e, entry, outcome, reason);
 }
 
 static bool is_unnoted(const struct entry *entry)
@@ -341,8 +342,8 @@ static size_t evict(struct endpoint *e, struct fifo *f, uint64_t segment)
 	*f = kept;
 	n = gone.n;
 	while ((entry = fifo_pop(&gone))) /* no mark: there is nothing left to be marked */
-		endpoint_settle(e, entry, entry->unanswered ? OUTCOME_UNCERTAIN : OUTCOME_DROPPED,
-				entry->unanswered ? NULL : "spool_full");
+		settle(e, entry, entry->unanswered ? OUTCOME_UNCERTAIN : OUTCOME_DROPPED,
+		       entry->unanswered ? NULL : "spool_full");
 	return n;
 }
 

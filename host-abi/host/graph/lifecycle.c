@@ -223,7 +223,7 @@ bool lifecycle_destroy(struct instance *i)
 	return true;
 }
 
-void lifecycle_init(struct instance *i)
+static void init_jobs(struct instance *i)
 {
 	i->start = (struct job){.heavy = start_heavy, .light = start_light};
 	i->drain = (struct job){.heavy = drain_heavy, .light = poke_light};
@@ -327,7 +327,7 @@ int lifecycle_create(struct host *host, const struct plan_node *node, struct ins
 		 : -ENOMEM;
 	if (r < 0)
 		return r;
-	lifecycle_init(i);
+	init_jobs(i);
 	note_file(i, node->registered->plugin);
 	pthread_rwlock_wrlock(&host->wiring);
 	host->instances.p[host->instances.n++] = i;

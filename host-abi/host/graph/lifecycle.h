@@ -10,8 +10,7 @@
 int lifecycle_create(struct host *host, const struct plan_node *node, struct instance **ret,
 		     struct error *err);
 
-/* Post the job that makes the call; lifecycle_init prepares these jobs. */
-void lifecycle_init(struct instance *i);
+/* Post the job that makes the call. */
 void lifecycle_start(struct instance *i);
 void lifecycle_drain(struct instance *i);
 void lifecycle_stop(struct instance *i);

@@ -73,8 +73,6 @@ void isolated_close(struct isolated *p, char *ret_how, size_t n);
 bool isolated_is_dying(struct isolated *p);
 /* What is in the store of one that has ended. */
 uint64_t isolated_stored(const struct isolated *p);
-/* It is broken: kills it, drops what it loses, and sets the time of the next. */
-void isolated_fail(struct isolated *p, int code);
 /* The sentence for it. */
 void isolated_reason(const struct isolated *p, int code, const char *how, char *ret, size_t n);
 /* Sets the one timer. */

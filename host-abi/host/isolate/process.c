@@ -139,7 +139,8 @@ static void set_next(struct isolated *p)
 	p->next_ns = now + p->wait_ns;
 }
 
-void isolated_fail(struct isolated *p, int code)
+/* It is broken: kills it, drops what it loses, and sets the time of the next. */
+static void fail(struct isolated *p, int code)
 {
 	struct instance *i = p->instance;
 	struct ledger *l = &i->host->ledger;
@@ -171,7 +172,7 @@ void isolated_go_on(struct isolated *p, int r)
 	if (r == 0 && !p->ended)
 		r = holdings_pump(p);
 	if (r < 0)
-		isolated_fail(p, r);
+		fail(p, r);
 	else
 		isolated_arm(p);
 }
