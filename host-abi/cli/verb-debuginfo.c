@@ -138,7 +138,6 @@ static int identify(struct session *s, const struct elf_ids *ids, struct upload_
 		    struct error *err)
 {
 	file->hash = str_of(ids->file_id);
-	file->id_type = UPLOAD_ID_UNKNOWN;
 	file->build_id = str_of(s->asked.build_id);
 	if (!file->build_id.n)
 		file->build_id =

@@ -56,7 +56,6 @@ static void put_should(const struct upload *u, struct buf *b)
 	request.build_id = message_bytes(u->file->build_id);
 	request.hash = message_bytes(u->file->hash);
 	request.force = u->server->force;
-	request.build_id_type = u->file->id_type;
 	message_pack(&request, b);
 }
 
@@ -68,7 +67,6 @@ static void put_initiate(const struct upload *u, struct buf *b)
 	request.size = (int64_t)u->file->image->size;
 	request.hash = message_bytes(u->file->hash);
 	request.force = u->server->force;
-	request.build_id_type = u->file->id_type;
 	message_pack(&request, b);
 }
 

@@ -21,10 +21,6 @@ enum upload_outcome {
 	UPLOAD_REFUSED,  /* it will never take this */
 };
 
-#define UPLOAD_ID_UNKNOWN 0u
-#define UPLOAD_ID_GNU     1u
-#define UPLOAD_ID_GO      3u
-
 struct upload_server {
 	struct str url; /* "https://parca:7070" */
 	const struct http_config *config;
@@ -37,7 +33,6 @@ struct upload_server {
 
 struct upload_file {
 	struct str build_id; /* as profiles have it */
-	uint32_t id_type;
 	struct str hash; /* tells one file of that build id from another */
 	const struct elf_image *image;
 };

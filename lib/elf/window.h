@@ -19,8 +19,6 @@ struct window {
 	unsigned char *bytes;
 };
 
-#define WINDOW_NULL ((struct window){.fd = -1})
-
 /* The caller has checked that the range does not wrap. */
 static inline struct window window_of(int fd, uint64_t base, uint64_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distinct byte records under dense ids from 0, stored end to end: 4 bytes and an index slot on top
  * of each record's own. An encoder keeps every message of a kind in one, already in wire form, so
- * that equality is memcmp and writing is copying. TABLE_NULL is a valid empty table. */
+ * that equality is memcmp and writing is copying. One of zeros is valid, and empty. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,8 +13,6 @@ struct table {
 	VEC(uint32_t) ends;
 	struct index index;
 };
-
-#define TABLE_NULL ((struct table){0})
 
 void table_free(struct table *t);
 

@@ -58,9 +58,6 @@ static void take_dynamic(struct elf_dynamic *d, const Elf64_Dyn *entry)
 	case DT_RELASZ:
 		d->rela_bytes = entry->d_un.d_val;
 		break;
-	case DT_SONAME:
-		d->soname = entry->d_un.d_val;
-		break;
 	default:
 		break;
 	}
@@ -123,21 +120,6 @@ size_t elf_read(const struct elf_file *f, uint64_t address, void *ret, size_t n)
 bool elf_read_all(const struct elf_file *f, uint64_t address, void *ret, size_t n)
 {
 	return elf_read(f, address, ret, n) == n;
-}
-
-size_t elf_soname(const struct elf_file *f, char *ret, size_t max)
-{
-	const struct elf_dynamic *d = &f->dynamic;
-	size_t n;
-
-	if (d->soname == 0 || d->soname >= d->strings_bytes || max == 0)
-		return 0;
-	n = d->strings_bytes - d->soname < max ? (size_t)(d->strings_bytes - d->soname) : max;
-	n = strnlen(ret, elf_read(f, d->strings + d->soname, ret, n));
-	if (n == max)
-		n--;
-	ret[n] = '\0';
-	return n;
 }
 
 /* Whether the dynamic symbol of this index is the one of the name, and defined. */

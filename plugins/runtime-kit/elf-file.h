@@ -20,7 +20,7 @@
 
 /* What the dynamic section says. */
 struct elf_dynamic {
-	uint64_t symbols, strings, strings_bytes, gnu_hash, hash, rela, rela_bytes, soname;
+	uint64_t symbols, strings, strings_bytes, gnu_hash, hash, rela, rela_bytes;
 };
 
 /* 20 KB: on the heap, or in a long-lived structure. */
@@ -46,9 +46,6 @@ size_t elf_read(const struct elf_file *f, uint64_t address, void *ret, size_t n)
 
 /* All of them, or false. */
 bool elf_read_all(const struct elf_file *f, uint64_t address, void *ret, size_t n);
-
-/* DT_SONAME into ret[0 … max), with a NUL; its length, 0 if there is none. One read. */
-size_t elf_soname(const struct elf_file *f, char *ret, size_t max);
 
 /* A dynamic symbol that is defined, by the file's hash table (GNU's or System V's). A few reads
  * whether it is there or not, at most 4,096 steps. */

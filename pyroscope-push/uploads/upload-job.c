@@ -298,10 +298,8 @@ void upload_job_run(struct upload_job *j)
 		.send_ms = limits->timeout_ms,
 		.bytes_per_second = upload_share_rate(limits),
 	};
-	j->file = (struct upload_file){.build_id = j->build_id,
-				       .id_type = UPLOAD_ID_UNKNOWN,
-				       .hash = str_of(j->opened.hash),
-				       .image = &j->opened.image};
+	j->file = (struct upload_file){
+		.build_id = j->build_id, .hash = str_of(j->opened.hash), .image = &j->opened.image};
 	j->upload.http = u->http;
 	j->upload.server = &j->server;
 	j->upload.file = &j->file;

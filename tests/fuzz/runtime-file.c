@@ -36,11 +36,9 @@ static void use_elf(int fd)
 	struct elf_symbols symbols;
 	struct elf_symbol symbol;
 	const char *name;
-	char soname[32];
 
 	if (!elf_open(&f, fd))
 		return;
-	check(elf_soname(&f, soname, sizeof(soname)) < sizeof(soname));
 	use_address(&f, f.head.e_entry);
 	if (elf_dynamic_symbol(&f, "_PyEval_EvalFrameDefault", &symbol))
 		use_address(&f, symbol.address);

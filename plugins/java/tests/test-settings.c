@@ -19,10 +19,6 @@
 	{                                                                                          \
 		.kind = ANDIRON_VALUE_BOOL, .integer = (b)                                         \
 	}
-#define INTEGER(i)                                                                                 \
-	{                                                                                          \
-		.kind = ANDIRON_VALUE_INT, .integer = (i)                                          \
-	}
 #define MAP_OF(k, i)                                                                               \
 	{                                                                                          \
 		.kind = ANDIRON_VALUE_MAP, .keys = (k), .items = (i),                              \
