@@ -5,13 +5,13 @@
 The hosts of host-abi/examples do what they say with the plugins as they are, and are small.
 """
 
-import http.server
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import threading
+
+from answers import TAKEN, Server
 
 ANDIRON, TARGETS, WRITE = sys.argv[1:4]
 EXAMPLES = pathlib.Path(os.environ["EXAMPLES"])
@@ -28,23 +28,6 @@ def run(*argv):
     for line in (ran.stdout + ran.stderr).splitlines():
         print(f"# {line}")
     return ran
-
-
-class Push(http.server.BaseHTTPRequestHandler):
-    """A server that takes every push."""
-
-    taken = []
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.taken.append((self.path, body))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/proto")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
 
 
 def small():
@@ -91,12 +74,9 @@ def lost():
 
 
 def pushed():
-    server = http.server.HTTPServer(("127.0.0.1", 0), Push)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    ran = run(WRITE, plugin("pyroscope"), f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
-    server.server_close()
-    ((path, body),) = Push.taken
+    with Server(TAKEN) as server:
+        ran = run(WRITE, plugin("pyroscope"), f"http://127.0.0.1:{server.port}")
+    ((_, path, _, body),) = server.seen
     print(f"# {path}, {len(body)} bytes")
     return ran.returncode == 0 and path.endswith("/Push") and b"service_name" in body
 

@@ -9,12 +9,12 @@ by name, and sampled for real by tests/bpf in our own host.
 
 import concurrent.futures
 import ctypes
-import http.server
 import json
 import os
 import subprocess
 import sys
-import threading
+
+from answers import TAKEN, Server
 
 ANDIRON = sys.argv[1]
 BROKEN = [a.split("=") for a in sys.argv[2 : sys.argv.index("--")]]
@@ -40,20 +40,6 @@ NEEDS = {
     "parca.write": "somebody who takes it",
     "otlp.write": "somebody who takes it",
 }
-
-
-class Push(http.server.BaseHTTPRequestHandler):
-    """A server that takes every push."""
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/proto")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
 
 
 def arguments(port):
@@ -156,10 +142,8 @@ def forms():
 
 
 def main():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Push)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     failed = False
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with Server(TAKEN) as server, concurrent.futures.ThreadPoolExecutor(2) as pool:
         cases = [
             (
                 f"{os.path.basename(file)}: {expected or 'nothing'}",
@@ -168,8 +152,7 @@ def main():
             for file, expected in BROKEN
         ]
         cases += [
-            (os.path.basename(file), pool.submit(judge_own, file, server.server_port))
-            for file in PLUGINS
+            (os.path.basename(file), pool.submit(judge_own, file, server.port)) for file in PLUGINS
         ]
         cases += [("forms", pool.submit(forms)), ("no plugin", pool.submit(no_plugin))]
         print(f"1..{len(cases)}")
@@ -177,7 +160,6 @@ def main():
             ok = case.result()
             failed |= not ok
             print(f"{'ok' if ok else 'not ok'} {number} - {name}")
-    server.shutdown()
     sys.exit(failed)
 
 

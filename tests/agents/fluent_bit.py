@@ -11,15 +11,14 @@ ANDIRON, WORKLOAD: the command, and a program that takes CPU time
 
 import _ctypes
 import ctypes
-import http.server
 import os
 import re
 import shutil
 import struct
 import sys
-import threading
 import time
 
+from answers import TAKEN, Server
 from tap import ANDIRON, WORKLOAD, Background, case, main, need_root, run, write
 from waiting import until
 
@@ -273,30 +272,6 @@ def signals():
 # --- The output ---
 
 
-class Pyroscope(http.server.ThreadingHTTPServer):
-    """Keeps what is pushed."""
-
-    def __init__(self):
-        self.pushed = []
-        super().__init__(("127.0.0.1", 0), Pusher)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-class Pusher(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        self.server.pushed.append(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.send_header("Content-Type", self.headers["Content-Type"])
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
 def pack(value):
     """msgpack, as Fluent Bit's library writes it."""
     if isinstance(value, str):
@@ -348,15 +323,18 @@ def chunk(service, functions):
 @case
 def output():
     """a chunk is OK once the writer has it, and comes to Pyroscope with its labels and functions"""
-    server = Pyroscope()
+    server = Server(TAKEN)
     FluentBit5()
-    out = FluentBit5.load(OUTPUT, kind=2, signals=16, url=server.url)
+    out = FluentBit5.load(OUTPUT, kind=2, signals=16, url=f"http://127.0.0.1:{server.port}")
     assert out.start() > 0, out.text()
     assert out.flush(chunk("shop", ["leaf", "main"]) + chunk("till", ["open"])) == OK, out.text()
-    until(lambda: b"till" in b"".join(server.pushed), "both profiles of a chunk")
-    pushed = b"".join(server.pushed)
+
+    def pushed():
+        return b"".join(body for _, _, _, body in server.seen)
+
+    until(lambda: b"till" in pushed(), "both profiles of a chunk")
     for word in (b"service_name", b"shop", b"process_cpu"):
-        assert word in pushed, (word, pushed)
+        assert word in pushed(), (word, pushed())
     assert out.flush(b"\x81\xa8profiles\x91") == ERROR, "what is cut off was taken"
     assert "the chunk's bytes are no profiles" in out.text(), out.text()
     empty = pack({"meta": {}, "profiles": []})
@@ -365,7 +343,7 @@ def output():
     assert "profiles left out of a chunk: 1" in out.text(), out.text()
     assert out.flush(pack({"profiles": [1]}) + chunk("shop", ["leaf"])) == OK, out.text()
     out.end()
-    server.shutdown()
+    server.stop()
 
 
 @case

@@ -3,15 +3,14 @@
 """`run`: stopping, reloading, status, the books."""
 
 import contextlib
-import http.server
 import json
 import os
 import signal
 import socket
-import threading
 import time
 import urllib.request
 
+from answers import TAKEN, Server
 from books import books_hold, ledger_holds
 from ports import free_port
 from protobuf import fields
@@ -257,23 +256,6 @@ pyroscope.write "w" {
 """
 
 
-class Receiver(http.server.BaseHTTPRequestHandler):
-    """A server of profiles that keeps what it is sent."""
-
-    got = []
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.got.append((self.path, body))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/proto")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
 def message(*parts):
     """Fields of bytes shorter than 128, or of small numbers, in the protobuf format."""
     return b"".join(
@@ -310,23 +292,20 @@ def post(url, body):
 @case
 def profiles_of_others_pass():
     """What SDKs push arrives byte for byte under relabeled names; what is dropped is counted."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     port, now = free_port(), int(time.time())
     profile, recording = small_profile(), b"FLR\0\0\2\0\0" + os.urandom(300)
     at = f"http://127.0.0.1:{port}"
-    config_of_relay = write("relay.alloy", RELAY % (port, server.server_port))
-    with agent("--ledger", "ledger.json", config_of_relay) as a:
+    with Server(TAKEN) as server, agent(
+        "--ledger", "ledger.json", write("relay.alloy", RELAY % (port, server.port))
+    ) as a:
         a.until_says("listening at")
         for service in (b"shop", b"secret"):
             post(f"{at}/push.v1.PusherService/Push", pushed(service, profile))
         post(f"{at}/ingest?name=jvm&format=jfr&from={now - 10}&until={now}", recording)
-        a.until(lambda: len(Receiver.got) == 2, "two of three have arrived")
+        a.until(lambda: len(server.seen) == 2, "two of three have arrived")
         a.signal(signal.SIGTERM)
         a.end().expect(0)
-    server.shutdown()
-    server.server_close()
-    arrived = dict(Receiver.got)
+    arrived = {path: body for _, path, _, body in server.seen}
     (series,) = [v for _, v in fields(arrived.pop("/push.v1.PusherService/Push"))]
     labels = {tuple(v for _, v in fields(value)) for number, value in fields(series) if number == 1}
     assert {(b"cluster", b"c1"), (b"service_name", b"shop")} <= labels, labels

@@ -60,6 +60,10 @@ def says(text, code=200, **headers):
     return answer
 
 
+# What a server of profiles says to a push.
+TAKEN = says("", **{"Content-Type": "application/proto"})
+
+
 def endless(piece):
     """Never ends, fast or slowly, until the client goes."""
 

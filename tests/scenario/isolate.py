@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`isolate = true`: components in processes of their own, while sampling goes on."""
 
-import http.server
 import json
 import os
 import signal
-import threading
 import time
 import urllib.request
 
+from answers import TAKEN, Server
 from ports import free_port
 from running import PATIENT, Agent
 from stuck import descendants
@@ -94,20 +93,6 @@ pyroscope.write "out" {
 """
 
 
-class Receiver(http.server.BaseHTTPRequestHandler):
-    got = []
-
-    def do_POST(self):
-        self.got.append(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/proto")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
 def push(port):
     now = int(time.time())
     url = f"http://127.0.0.1:{port}/ingest?name=shop&from={now - 10}&until={now}"
@@ -119,10 +104,10 @@ def push(port):
 def a_writer_to_servers_delivers_from_its_process():
     """One that speaks to servers does, by a sender of its own, before its process is killed and
     after; health says that it was."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     port = free_port()
-    with Agent(write("relay.alloy", RELAY % (port, server.server_port)), *PATIENT) as agent:
+    with Server(TAKEN) as server, Agent(
+        write("relay.alloy", RELAY % (port, server.port)), *PATIENT
+    ) as agent:
         agent.until_says("listening at")
         push(port)
         agent.until_metric("andiron_samples_delivered_total", 7)
@@ -131,17 +116,14 @@ def a_writer_to_servers_delivers_from_its_process():
         push(port)
         agent.until_metric("andiron_samples_delivered_total", 14)
         row = agent.stop()["writers"]["pyroscope.write.out"]
-    server.shutdown()
-    server.server_close()
     assert row["delivered"] == 14 and not row["dropped"], row
-    assert len(Receiver.got) == 2
+    assert len(server.seen) == 2
 
 
 @case
 def a_store_outlives_the_process():
     """What a writer has on disk is counted once, however often its process is killed, and is
     delivered when the server is there."""
-    Receiver.got.clear()
     port, late = free_port(), free_port()
     spool = f'  spool {{\n    directory = "{os.path.abspath("spool")}"\n  }}\n}}\n'
     config = (RELAY % (port, late)).rstrip().removesuffix("}") + spool
@@ -154,14 +136,11 @@ def a_store_outlives_the_process():
             agent.until_metric("andiron_isolate_starts_total", n)
             agent.until_metric("andiron_isolate_up")
             agent.until_metric("andiron_samples_spooled", 7)
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", late), Receiver)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        agent.until_metric("andiron_samples_delivered_total", 7)
-        row = agent.stop()["writers"]["pyroscope.write.out"]
-    server.shutdown()
-    server.server_close()
+        with Server(TAKEN, late) as server:
+            agent.until_metric("andiron_samples_delivered_total", 7)
+            row = agent.stop()["writers"]["pyroscope.write.out"]
     assert row["delivered"] == 7 and not row["dropped"] and not row["carried"], row
-    assert len(Receiver.got) == 1
+    assert len(server.seen) == 1
 
 
 TARGETS = """

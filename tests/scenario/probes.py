@@ -5,15 +5,14 @@
 import contextlib
 import ctypes
 import errno
-import http.server
 import os
 import re
 import signal
 import socket
-import threading
 import urllib.error
 import urllib.request
 
+from answers import TAKEN, Server
 from ports import free_port
 from running import Agent, ask, get, parse_metrics
 from tap import DEADLINE, WORKLOAD, Background, andiron, case, main, need_root, read, write
@@ -49,29 +48,6 @@ def port_when_ready(agent):
     port = port_of(agent)
     agent.until_ready(port)
     return port
-
-
-class Taker(http.server.BaseHTTPRequestHandler):
-    """Takes whatever is pushed."""
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/proto")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def taker(port):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Taker)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield
-    server.shutdown()
-    server.server_close()
 
 
 @case
@@ -225,7 +201,7 @@ def readiness_follows_delivery():
 
         a.until(undelivered, "it says why it is not ready")
         assert get(port, "/-/healthy")[0] == 200
-        with taker(server):
+        with Server(TAKEN, server):
             a.until_ready(port)
             a.stop()
 
@@ -277,7 +253,7 @@ def readiness_follows_sampling():
     """Not ready while nothing reads the samples, with the cause; ready again after."""
     need_root()
     server = free_port()
-    with Background(WORKLOAD, "120"), taker(server), Agent(
+    with Background(WORKLOAD, "120"), Server(TAKEN, server), Agent(
         write("agent.alloy", HTTP + WRITER % server + SAMPLER)
     ) as a:
         port = port_when_ready(a)
