@@ -11,8 +11,11 @@
 #include "pyroscope-push/tests/test-directory.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n"
@@ -292,4 +295,35 @@ void bench_remove_directory(struct bench *t)
 {
 	test_directory_clear(t->directory);
 	rmdir(t->directory);
+}
+
+struct bench_run bench_run(struct bench *t, void (*body)(struct bench *t))
+{
+	uint16_t port;
+	int ends[2];
+	pid_t pid;
+
+	expect_eq(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		expect_eq(read(ends[0], &port, sizeof(port)), sizeof(port));
+		bench_arguments(t);
+		set_url(&t->args, 0, port);
+		bench_start(t);
+		body(t);
+		raise(SIGKILL);
+	}
+	close(ends[0]);
+	return (struct bench_run){pid, ends[1]};
+}
+
+void bench_run_end(const struct bench_run *run, uint16_t port)
+{
+	int status;
+
+	expect_eq(write(run->port, &port, sizeof(port)), sizeof(port));
+	close(run->port);
+	expect_eq(waitpid(run->pid, &status, 0), run->pid);
+	expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }

@@ -8,6 +8,8 @@
 #include "pyroscope-push/tests/test-host.h"
 #include "pyroscope-push/writer.h"
 
+#include <sys/types.h>
+
 /* What the server has, a profile once however often it came. */
 struct stored {
 	uint64_t hash;
@@ -78,3 +80,13 @@ void bench_check(const struct bench *t);
  * it. */
 void bench_make_directory(struct bench *t);
 void bench_remove_directory(struct bench *t);
+
+/* A run in a process of its own: it makes arguments, starts, does `body` and kills itself. It is
+ * made before there is a server, whose thread no fork survives, and begins once it is told the
+ * server's port. bench_run_end tells it, and waits for its death. */
+struct bench_run {
+	pid_t pid;
+	int port;
+};
+struct bench_run bench_run(struct bench *t, void (*body)(struct bench *t));
+void bench_run_end(const struct bench_run *run, uint16_t port);

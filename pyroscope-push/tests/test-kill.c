@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kill -9 costs, to the sample: what was taken and had not reached the spool is told by the
  * next run as lost_at_kill, what the killed run had sent without an answer as uncertain. Every run
- * is a process, made before there is a server, whose thread no fork survives. */
+ * is a process (bench_run). */
 #include "abi/batch-build.h"
 #include "base/clock.h"
 #include "testing/test.h"
@@ -10,49 +10,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define BATCH 600 /* samples: ten series of twenty rows of three */
-
-/* A server that answers at `port`, once that is said. */
-struct run {
-	pid_t pid;
-	int port;
-};
-
-static struct run begin(struct bench *t, void (*body)(struct bench *t))
-{
-	uint16_t port;
-	int ends[2];
-	pid_t pid;
-
-	expect_eq(pipe(ends), 0);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		expect_eq(read(ends[0], &port, sizeof(port)), sizeof(port));
-		bench_arguments(t);
-		set_url(&t->args, 0, port);
-		bench_start(t);
-		body(t);
-		raise(SIGKILL);
-	}
-	close(ends[0]);
-	return (struct run){pid, ends[1]};
-}
-
-static void end(const struct run *run, uint16_t port)
-{
-	int status;
-
-	expect_eq(write(run->port, &port, sizeof(port)), sizeof(port));
-	close(run->port);
-	expect_eq(waitpid(run->pid, &status, 0), run->pid);
-	expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
 
 static void until_uncertain(struct bench *t)
 {
@@ -66,16 +28,16 @@ TEST(what_was_uncertain_before_a_kill_is_told)
 {
 	static struct bench t;
 	struct protocol once = protocol_pyroscope;
-	struct run run;
+	struct bench_run run;
 
 	once.idempotent = false;
 	bench_make_directory(&t);
 	t.protocol = &once;
 	t.receiver.poison = "s";
 	t.receiver.deadly = true; /* it loses every answer, and stores nothing */
-	run = begin(&t, until_uncertain);
+	run = bench_run(&t, until_uncertain);
 	bench_open(&t);
-	end(&run, test_server_port(t.receiver.server));
+	bench_run_end(&run, test_server_port(t.receiver.server));
 	bench_start(&t);
 	expect_eq(t.host->carried, BATCH);
 	expect_eq(t.host->uncertain, BATCH);
@@ -97,11 +59,11 @@ static void take_ahead(struct bench *t)
 TEST(what_was_on_its_way_at_a_kill_is_lost)
 {
 	static struct bench t;
-	struct run run;
+	struct bench_run run;
 
 	bench_make_directory(&t);
-	run = begin(&t, take_ahead);
-	end(&run, test_unused_port());
+	run = bench_run(&t, take_ahead);
+	bench_run_end(&run, test_unused_port());
 	bench_open(&t);
 	bench_start(&t);
 	expect_eq(t.host->carried, 2 * BATCH + 17);
@@ -125,11 +87,11 @@ static void fill_memory(struct bench *t)
 TEST(what_only_memory_had_at_a_kill_is_lost)
 {
 	static struct bench t;
-	struct run run;
+	struct bench_run run;
 
 	bench_make_directory(&t);
-	run = begin(&t, fill_memory);
-	end(&run, test_unused_port());
+	run = bench_run(&t, fill_memory);
+	bench_run_end(&run, test_unused_port());
 	bench_open(&t);
 	bench_start(&t);
 	expect_eq(t.host->carried, BATCH);
@@ -197,13 +159,13 @@ static void expire(struct bench *t)
 TEST(what_had_left_at_a_kill_is_uncertain_at_its_end)
 {
 	static struct bench t;
-	struct run run;
+	struct bench_run run;
 
 	bench_make_directory(&t);
-	run = begin(&t, until_noted);
+	run = bench_run(&t, until_noted);
 	bench_open(&t);
 	t.receiver.hang = true;
-	end(&run, test_server_port(t.receiver.server));
+	bench_run_end(&run, test_server_port(t.receiver.server));
 	expire(&t);
 	expect_eq(t.host->uncertain, BATCH);
 	expect_eq(t.host->n_dropped, 0);
@@ -216,14 +178,14 @@ TEST(what_had_left_at_a_kill_is_uncertain_at_its_end)
 
 static void kill_untaken(struct bench *t, void (*body)(struct bench *t))
 {
-	struct run run;
+	struct bench_run run;
 	uint16_t port;
 
 	bench_make_directory(t);
-	run = begin(t, body);
+	run = bench_run(t, body);
 	bench_open(t);
 	port = t->receiver.says ? test_server_port(t->receiver.server) : test_unused_port();
-	end(&run, port);
+	bench_run_end(&run, port);
 	set_url(&t->args, 0, port); /* to another place nothing is owed */
 	expire(t);
 	expect_eq(test_host_dropped("expired"), BATCH);
@@ -264,14 +226,14 @@ static uint64_t *taken; /* shared with the run */
 TEST(what_was_dropped_before_a_kill_is_told)
 {
 	static struct bench t;
-	struct run first, second;
+	struct bench_run first, second;
 
 	bench_make_directory(&t);
 	t.args.max_age_ms = 1;
-	first = begin(&t, give_up);
-	second = begin(&t, give_up);
-	end(&first, test_unused_port());
-	end(&second, test_unused_port());
+	first = bench_run(&t, give_up);
+	second = bench_run(&t, give_up);
+	bench_run_end(&first, test_unused_port());
+	bench_run_end(&second, test_unused_port());
 	bench_open(&t);
 	bench_start(&t);
 	expect_eq(t.host->carried, 2 * BATCH);
@@ -297,14 +259,14 @@ static void lose_on_the_way(struct bench *t)
 TEST(what_others_dropped_before_a_kill_is_told)
 {
 	static struct bench t;
-	struct run first, second;
+	struct bench_run first, second;
 	uint16_t port = test_unused_port();
 
 	bench_make_directory(&t);
-	first = begin(&t, lose_on_the_way);
-	second = begin(&t, lose_on_the_way);
-	end(&first, port);
-	end(&second, port);
+	first = bench_run(&t, lose_on_the_way);
+	second = bench_run(&t, lose_on_the_way);
+	bench_run_end(&first, port);
+	bench_run_end(&second, port);
 	bench_open(&t);
 	set_url(&t.args, 0, port);
 	bench_start(&t);
@@ -341,13 +303,13 @@ TEST(books_close_after_a_kill_at_any_moment)
 	/* More rounds where a busy machine has them end between two batches. */
 	for (int round = 0; round < 300 || (lost <= 300 * BATCH / 2 && round < 3000); round++) {
 		static struct bench t;
-		struct run run;
+		struct bench_run run;
 		uint16_t port = test_unused_port();
 		uint64_t carried;
 
 		*taken = 0;
 		bench_make_directory(&t);
-		run = begin(&t, feed_for_ever);
+		run = bench_run(&t, feed_for_ever);
 		expect_eq(write(run.port, &port, sizeof(port)), sizeof(port));
 		while (__atomic_load_n(taken, __ATOMIC_RELAXED) < 3 * BATCH)
 			expect_eq(waitpid(run.pid, NULL, WNOHANG), 0);

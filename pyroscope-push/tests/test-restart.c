@@ -11,10 +11,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static uint64_t directory_bytes(const struct bench *t)
@@ -142,59 +140,36 @@ static void until_dropped(const char *reason, uint64_t samples)
 		wait_ms(1);
 }
 
-/* A run in a process of its own, which kills itself once it has its batches and has begun so many
- * requests. It is made before there is a server, whose thread no fork survives; the server's port
- * is told to it. */
-struct doomed {
-	pid_t pid;
-	int port;
-};
-
-static struct doomed doomed_run(struct bench *t, int batches, uint64_t requests)
+/* Against the bench's server, which does not answer. */
+static void run_unanswered(struct bench *t, const struct bench_run *run)
 {
-	uint16_t port;
-	int ends[2];
-	pid_t pid;
-
-	expect_eq(pipe(ends), 0);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		expect_eq(read(ends[0], &port, sizeof(port)), sizeof(port));
-		bench_arguments(t);
-		set_url(&t->args, 0, port);
-		bench_start(t);
-		for (int i = 0; i < batches; i++)
-			bench_feed(t, 10, 20);
-		until_requests(t, requests);
-		raise(SIGKILL);
-	}
-	close(ends[0]);
-	return (struct doomed){pid, ends[1]};
+	t->receiver.hang = true;
+	bench_run_end(run, test_server_port(t->receiver.server));
+	t->receiver.hang = false;
 }
 
-/* Lets it run, against the bench's server, which does not answer. */
-static void doom(struct bench *t, const struct doomed *run)
+static void feed_thrice(struct bench *t)
 {
-	uint16_t port = test_server_port(t->receiver.server);
+	for (int i = 0; i < 3; i++)
+		bench_feed(t, 10, 20);
+}
 
-	t->receiver.hang = true;
-	expect_eq(write(run->port, &port, sizeof(port)), sizeof(port));
-	close(run->port);
-	expect_eq(waitpid(run->pid, NULL, 0), run->pid);
-	t->receiver.hang = false;
+static void until_one_request(struct bench *t)
+{
+	bench_feed(t, 10, 20);
+	until_requests(t, 1);
 }
 
 /* kill -9 after batches: what is in the spool is delivered by the next run. */
 TEST(kill_9_costs_nothing_that_was_taken)
 {
 	static struct bench t;
-	struct doomed run;
+	struct bench_run run;
 
 	bench_make_directory(&t);
-	run = doomed_run(&t, 3, 0);
+	run = bench_run(&t, feed_thrice);
 	bench_open(&t);
-	doom(&t, &run);
+	run_unanswered(&t, &run);
 	bench_start(&t);
 	expect_eq(t.host->carried, 1800);
 	bench_drain(&t, 10000);
@@ -524,13 +499,13 @@ TEST(what_was_sent_at_a_kill_is_uncertain)
 {
 	static struct bench t;
 	struct protocol once = counts_twice();
-	struct doomed run;
+	struct bench_run run;
 
 	bench_make_directory(&t);
 	t.protocol = &once;
-	run = doomed_run(&t, 1, 1);
+	run = bench_run(&t, until_one_request);
 	bench_open(&t);
-	doom(&t, &run);
+	run_unanswered(&t, &run);
 	bench_start(&t);
 	expect_eq(t.host->carried, 600);
 	expect_eq(t.host->uncertain, 600);
