@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
@@ -23,14 +22,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#define OUR_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OUR_ARCH AUDIT_ARCH_AARCH64
-#else
-#define OUR_ARCH AUDIT_ARCH_RISCV64
-#endif
 
 #define X32_BIT 0x40000000u
 
@@ -374,7 +365,7 @@ static void put_sockets(struct program *p)
 static void make(struct program *p, enum syscalls what)
 {
 	load(p, offsetof(struct seccomp_data, arch));
-	jump(p, BPF_JEQ, OUR_ARCH, 1, 0);
+	jump(p, BPF_JEQ, SYSCALL_FILTER_ARCH, 1, 0);
 	answer(p, SECCOMP_RET_ERRNO | EPERM);
 	load(p, offsetof(struct seccomp_data, nr));
 	jump(p, BPF_JGE, X32_BIT, 0, 1);

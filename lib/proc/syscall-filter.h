@@ -5,6 +5,17 @@
  * (cli/worker/sandbox.h). */
 #pragma once
 
+#include <linux/audit.h>
+
+/* This machine's own system calls, as a filter sees them. */
+#if defined(__x86_64__)
+#define SYSCALL_FILTER_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define SYSCALL_FILTER_ARCH AUDIT_ARCH_AARCH64
+#else
+#define SYSCALL_FILTER_ARCH AUDIT_ARCH_RISCV64
+#endif
+
 /* What the process does; each is refused what those before it are, and more. */
 enum syscalls {
 	SYSCALLS_SAMPLING,
