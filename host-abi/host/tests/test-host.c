@@ -5,6 +5,28 @@
 #include <errno.h>
 #include <unistd.h>
 
+/* Until all is live; then it drains. The run ends with r. */
+static struct host *run_until_live(struct plan *plan, int r)
+{
+	struct host *host =
+		test_host((struct host_options){.live = test_stop_live, .context = &host});
+
+	expect_eq(host_load(host, plan, NULL), 0);
+	test_run(host, r);
+	return host;
+}
+
+/* A producer before a writer. */
+static struct host *run_pair(struct probe *a, struct probe *w)
+{
+	struct plan *plan = test_plan();
+	uint32_t na = test_node(plan, "a", &test_producer, a);
+	uint32_t nw = test_node(plan, "w", &test_writer, w);
+
+	test_batches(plan, na, nw);
+	return run_until_live(plan, 0);
+}
+
 static void take_three(struct probe *p)
 {
 	for (int i = 0; i < 3; i++)
@@ -24,9 +46,7 @@ TEST(a_pipeline_runs_and_drains)
 
 	test_batches(plan, na, nb);
 	test_batches(plan, nb, nc);
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, 0);
+	host = run_until_live(plan, 0);
 	test_before("+c", "+b");
 	test_before("+b", "+a");
 	test_before("da", "db");
@@ -53,9 +73,7 @@ TEST(a_failed_start_stops_nothing_else)
 
 	test_batches(plan, na, nb);
 	test_batches(plan, na, nc);
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, -EIO);
+	host = run_until_live(plan, -EIO);
 	expect_eq(c.samples, 300);
 	expect_eq(test_dropped(host, "b", "b:not_started"), 300);
 	expect_eq(b.n_stop, 1);
@@ -85,9 +103,7 @@ TEST(fan_out_shares_the_batch)
 	test_batches(plan, na, nb);
 	test_batches(plan, na, nc);
 	test_batches(plan, na, nc); /* naming it twice is naming it once */
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, 0);
+	host = run_until_live(plan, 0);
 	expect(b.last_batch == sent && c.last_batch == sent);
 	expect_eq(c.n_batch, 1);
 	batch_release(sent);
@@ -109,9 +125,7 @@ TEST(two_paths_are_two_deliveries)
 	test_batches(plan, na, nr);
 	test_batches(plan, nl, nw);
 	test_batches(plan, nr, nw);
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, 0);
+	host = run_until_live(plan, 0);
 	expect_eq(test_writer_row(host, "w")->delivered, 600);
 	expect_eq(host_ledger(host)->taken, 300);
 	host_free(host);
@@ -211,15 +225,8 @@ TEST(the_deadline_ends_a_drain)
 TEST(what_a_writer_keeps_stays_on_the_books)
 {
 	struct probe a = {.on_start = take_three}, w = {.no_deliver = true};
-	struct host *host;
-	struct plan *plan = test_plan();
-	uint32_t na = test_node(plan, "a", &test_producer, &a);
-	uint32_t nw = test_node(plan, "w", &test_writer, &w);
+	struct host *host = run_pair(&a, &w);
 
-	test_batches(plan, na, nw);
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, 0);
 	expect_eq(test_writer_row(host, "w")->delivered, 300); /* at its drain */
 	host_free(host);
 }
@@ -324,15 +331,8 @@ static void send_huge(struct probe *p)
 TEST(a_batch_has_so_many_samples_at_most)
 {
 	struct probe a = {.on_start = send_huge}, w = {0};
-	struct host *host;
-	struct plan *plan = test_plan();
-	uint32_t na = test_node(plan, "a", &test_producer, &a);
-	uint32_t nw = test_node(plan, "w", &test_writer, &w);
+	struct host *host = run_pair(&a, &w);
 
-	test_batches(plan, na, nw);
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, 0);
 	expect_eq(w.samples, ANDIRON_BATCH_MAX_SAMPLES);
 	expect_eq(test_dropped(host, "w", "a:invalid"), ANDIRON_BATCH_MAX_SAMPLES + 1);
 	host_free(host);
@@ -341,15 +341,8 @@ TEST(a_batch_has_so_many_samples_at_most)
 TEST(a_lying_batch_is_refused)
 {
 	struct probe a = {.on_start = send_bad}, w = {0};
-	struct host *host;
-	struct plan *plan = test_plan();
-	uint32_t na = test_node(plan, "a", &test_producer, &a);
-	uint32_t nw = test_node(plan, "w", &test_writer, &w);
+	struct host *host = run_pair(&a, &w);
 
-	test_batches(plan, na, nw);
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, 0);
 	expect_eq(w.n_batch, 0);
 	expect_eq(test_dropped(host, "w", "a:invalid"), 11);
 	host_free(host);
@@ -376,9 +369,7 @@ TEST(services_come_first_and_go_last)
 	u.user = &s;
 	test_node(plan, "u", &test_user, &u);
 	test_node(plan, "s", &test_service, &s);
-	host = test_host((struct host_options){.live = test_stop_live, .context = &host});
-	expect_eq(host_load(host, plan, NULL), 0);
-	test_run(host, 0);
+	host = run_until_live(plan, 0);
 	test_before("+s", "+u");
 	test_before("-u", "-s");
 	host_free(host);
