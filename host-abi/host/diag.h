@@ -46,7 +46,7 @@ struct diag {
 struct diags {
 	struct arena arena;
 	VEC(struct diag) list;
-	VEC(const char *) secrets; /* names whose values are not printed (lang/redact.h) */
+	VEC(const char *) secrets; /* names whose values are not printed (syntax/redact.h) */
 	size_t n_errors, n_warnings;
 	bool *subject;   /* of what is found now: set by an error; or NULL */
 	size_t n_blamed; /* errors of subjects, of all */

@@ -39,8 +39,8 @@ void label_rows_fini(struct label_rows *r);
 /* Forgets all targets; memory is kept for the next object. */
 void label_rows_begin(struct label_rows *r);
 
-/* Adds a label. `name` and `value` are borrowed until the next rows_begin; an empty value is none.
- */
+/* Adds a label. `name` and `value` are borrowed until the next label_rows_begin; an empty value is
+ * none. */
 void label_rows_add(struct label_rows *r, const char *name, struct str value);
 void label_rows_add_number(struct label_rows *r, const char *name, uint64_t value);
 /* prefix + name, every character of `name` (not byte) that a label name may not have replaced by

@@ -3,8 +3,8 @@
  *
  * unicode_categories and unicode_scripts divide all code points into runs: the length of a run as a
  * varint (seven bits a byte, low ones first), and one byte, the number of the category or script
- * from 1, 0 where there is none. Names are sorted bytewise and written as unicode_find wants them.
- */
+ * from 1, 0 where there is none. Names are sorted bytewise and written as `spell` of unicode.c
+ * does. */
 #pragma once
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
  *
  *     TEST(cut_walks_a_list) { expect(…); expect_eq(a, b); expect_str(s, "x"); }
  *
- * Link with base_test (which brings main). Each test runs in a child process with a time limit; a
+ * Link with base_test_dep (it brings main). Each test runs in a child process with a time limit; a
  * test that leaks a descriptor fails, and under ASan one that leaks memory. Output is TAP. `prog
  * NAME` runs one test in-process for a debugger.
  *

@@ -24,7 +24,7 @@
 #define ISOLATE_COUNTS  19u /* isolate_counts */
 #define ISOLATE_HEALTH  20u /* number: ANDIRON_HEALTH_*; text */
 #define ISOLATE_LOG     21u /* number: ANDIRON_LOG_*; text */
-#define ISOLATE_METRICS 22u /* isolate_metrics_put */
+#define ISOLATE_METRICS 22u /* metric-bytes.h */
 #define ISOLATE_SEND    23u /* memfd: a batch for those behind it; number: its samples.
 			     * Of targets a batch without columns, of one segment: target-bytes.h */
 #define ISOLATE_FULL    24u /* number: as andiron/host.h, full */

@@ -44,7 +44,7 @@ static size_t authority_end(struct str rest)
 }
 
 /* Of "scheme://user:password@host" the password is nobody's business; nor is a user alone, which is
- * a token. The last @ counts, as for who connects (http/url.h). */
+ * a token. The last @ counts, as for who connects (http/url.c). */
 static void put_string(struct buf *out, struct str text)
 {
 	size_t scheme = str_search(text, STR("://"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Go's table of functions, on tables written here in each of its four forms (tests/elf/go-names.py
+/* Go's table of functions, on tables written here in each of its four forms (tests/elf/go-table.py
  * judges with programs that Go has built). */
 #include "base/check.h"
 #include "base/cleanup.h"
