@@ -44,9 +44,8 @@ struct count {
 
 struct block {
 	const struct target_memory *memory; /* NULL: none */
-	uint64_t at;
-	size_t n; /* that are there */
-	unsigned char bytes[BLOCK];
+	uint64_t at, used; /* the largest was used last */
+	size_t n;          /* bytes that are there, in the reader's */
 };
 
 struct stuck {
@@ -56,11 +55,12 @@ struct stuck {
 
 struct target_reader {
 	struct reader_thread *thread; /* NULL: none at the moment */
-	struct block blocks[BLOCKS];
+	struct block blocks[BLOCKS]; /* apart from their bytes: all are looked through */
+	unsigned char bytes[BLOCKS][BLOCK];
 	pthread_mutex_t lock; /* of what follows; never held while a process is waited for */
 	struct stuck stuck[TARGET_STUCK_MAX];
 	uint32_t n_stuck, n_open, max_open;
-	uint64_t n_files, uses;
+	uint64_t n_files, uses, block_uses;
 	bool ended, patient;
 	struct waits waits;
 	struct count counts[SETS][WAYS];
@@ -387,44 +387,53 @@ static int spend(struct target_memory *m, uint64_t at, size_t n)
 	return is_spent ? -EDQUOT : 0;
 }
 
-/* Where the copy of the block at an address belongs, which is a multiple of BLOCK. */
-static struct block *place_of(const struct target_memory *m, uint64_t at)
+/* The copy of the block at an address, which is a multiple of BLOCK; NULL: there is none. Any place
+ * may have it: objects that are read in turn would else displace each other's time and again. */
+static const struct block *copy_of(const struct target_memory *m, uint64_t at)
 {
-	uint64_t hash = (at / BLOCK ^ (uintptr_t)m / sizeof(*m)) * 0x9e3779b97f4a7c15u;
+	struct target_reader *r = m->reader;
 
-	return &m->reader->blocks[hash >> 60 & (BLOCKS - 1)];
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		if (r->blocks[i].memory == m && r->blocks[i].at == at) {
+			r->blocks[i].used = ++r->block_uses;
+			return &r->blocks[i];
+		}
+	return NULL;
 }
 
-static bool is_copy(const struct block *b, const struct target_memory *m, uint64_t at)
+/* In place of the copy that was used the longest ago. */
+static const struct block *keep_copy(const struct target_memory *m, uint64_t at,
+				     const unsigned char *bytes, size_t n)
 {
-	return b->memory == m && b->at == at;
-}
+	struct target_reader *r = m->reader;
+	struct block *b = &r->blocks[0];
 
-static void keep_copy(struct block *b, const struct target_memory *m, uint64_t at,
-		      const unsigned char *bytes, size_t n)
-{
-	memcpy(b->bytes, bytes, n);
+	for (uint32_t i = 1; i < BLOCKS && b->memory; i++)
+		if (!r->blocks[i].memory || r->blocks[i].used < b->used)
+			b = &r->blocks[i];
+	memcpy(r->bytes[b - r->blocks], bytes, n);
 	b->memory = m;
 	b->at = at;
 	b->n = n;
+	b->used = ++r->block_uses;
+	return b;
 }
 
 /* The copy of the block at an address; NULL: *ret_error says why. */
 static const struct block *find_block(struct target_memory *m, uint64_t at, int *ret_error)
 {
-	struct block *b = place_of(m, at);
+	const struct block *b = copy_of(m, at);
 	const unsigned char *bytes;
 	ssize_t n;
 
-	if (is_copy(b, m, at))
+	if (b)
 		return b;
 	n = read_target(m, at, BLOCK, &bytes);
 	if (n < 0) {
 		*ret_error = (int)n;
 		return NULL;
 	}
-	keep_copy(b, m, at, bytes, (size_t)n);
-	return b;
+	return keep_copy(m, at, bytes, (size_t)n);
 }
 
 static bool has(const struct reader_request *request, uint64_t at)
@@ -442,8 +451,8 @@ void target_memory_announce(struct target_memory *m, const uint64_t *at, uint32_
 	for (uint32_t i = 0; i < n && i < READER_PIECES; i++) {
 		uint64_t block = at[i] - at[i] % BLOCK;
 
-		if (at[i] != 0 && !is_copy(place_of(m, block), m, block) &&
-		    !has(&request, block) && spend(m, block, BLOCK) == 0)
+		if (at[i] != 0 && !copy_of(m, block) && !has(&request, block) &&
+		    spend(m, block, BLOCK) == 0)
 			request.at[request.n_pieces++] = block;
 	}
 	if (request.n_pieces < 2 || read_pieces(m, &request) != 0)
@@ -453,7 +462,7 @@ void target_memory_announce(struct target_memory *m, const uint64_t *at, uint32_
 		const unsigned char *bytes = reader_thread_piece(m->reader->thread, i, &got);
 
 		if (got >= 0)
-			keep_copy(place_of(m, request.at[i]), m, request.at[i], bytes, (size_t)got);
+			keep_copy(m, request.at[i], bytes, (size_t)got);
 	}
 }
 
@@ -491,7 +500,8 @@ int target_memory_read(struct target_memory *m, uint64_t at, void *ret, size_t n
 			return error;
 		if (into + piece > b->n)
 			return -EFAULT;
-		memcpy((unsigned char *)ret + done, b->bytes + into, piece);
+		memcpy((unsigned char *)ret + done,
+		       m->reader->bytes[b - m->reader->blocks] + into, piece);
 		done += piece;
 	}
 	return 0;

@@ -103,6 +103,31 @@ TEST(what_is_announced_is_copied)
 	close(fd);
 }
 
+/* Blocks that are read in turn do not displace each other, wherever they are; the one that was used
+ * the longest ago goes. */
+TEST(sixteen_blocks_are_copied)
+{
+	struct target_reader *r = target_reader_new(false);
+	int fd = memfd_create("memory", MFD_CLOEXEC);
+	struct target_memory *m;
+
+	for (uint32_t i = 0; i < 17; i++)
+		expect_eq(pwrite(fd, "old1", 4, (off_t)i * PAGE), 4);
+	expect_eq(target_memory_of(r, dup(fd), &m), 0);
+	for (uint64_t i = 0; i < 16; i++)
+		expect_eq(target_memory_word32(m, i * PAGE), 0x31646c6f);
+	for (uint32_t i = 0; i < 17; i++)
+		expect_eq(pwrite(fd, "new1", 4, (off_t)i * PAGE), 4);
+	for (uint64_t i = 0; i < 16; i++)
+		expect_eq(target_memory_word32(m, i * PAGE), 0x31646c6f);
+	expect_eq(target_memory_word32(m, 16 * PAGE), 0x3177656e);
+	expect_eq(target_memory_word32(m, 1 * PAGE), 0x31646c6f);
+	expect_eq(target_memory_word32(m, 0), 0x3177656e);
+	target_memory_close(m);
+	target_reader_free(r);
+	close(fd);
+}
+
 /* A process has so many reads in a second, however often it is opened. */
 TEST(reads_are_counted)
 {
