@@ -20,6 +20,7 @@ struct process_runtimes {
 	int64_t due_ns;      /* of the retry, CLOCK_MONOTONIC */
 	uint32_t n_retries;  /* so far, */
 	uint64_t generation; /* of the program with this generation */
+	uint64_t watched;    /* the one whose program was watched last */
 };
 
 struct process {

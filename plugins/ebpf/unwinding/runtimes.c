@@ -426,7 +426,10 @@ static void plan_retry(struct runtimes *t, struct process *p)
 
 static void note_claimed(struct runtimes *t, struct process *p)
 {
-	t->kernel.watch(t->kernel.context, &p->key);
+	/* Once for each program that it executes. */
+	if (!p->runtimes.claimed || p->runtimes.watched != p->maps->generation)
+		t->kernel.watch(t->kernel.context, &p->key);
+	p->runtimes.watched = p->maps->generation;
 	if (!p->runtimes.claimed && t->n_claimed++ == 0)
 		t->kernel.have_walks(t->kernel.context, true);
 	p->runtimes.claimed = true;
