@@ -55,8 +55,8 @@ int jit_source_open_mapped(const struct jit_source_process *p, const struct maps
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? take_fd(fd) : -1;
 }
 
-/* Its pid in its own PID namespace, by which a runtime names files. */
-static uint32_t own_pid(const struct jit_source_process *p)
+/* 0: it is not to be had now. */
+static uint32_t read_own_pid(const struct jit_source_process *p)
 {
 	_cleanup_(buf_free) struct buf status = BUF_NULL;
 	static const char field[] = "\nNSpid:";
@@ -65,12 +65,21 @@ static uint32_t own_pid(const struct jit_source_process *p)
 	size_t at;
 
 	if (file_read(p->dir, "status", &status, 16384) < 0)
-		return p->pid;
+		return 0;
 	at = str_search(buf_str(&status), str_of(field));
 	line = str_skip(buf_str(&status), at + sizeof(field) - 1);
 	line = str_trim(str_first(line, str_find(line, '\n')));
 	line = str_skip(line, str_rfind(line, '\t') < line.n ? str_rfind(line, '\t') + 1 : 0);
-	return str_u64(line, &pid) && pid <= UINT32_MAX ? (uint32_t)pid : p->pid;
+	return str_u64(line, &pid) && pid <= UINT32_MAX ? (uint32_t)pid : 0;
+}
+
+/* Its pid in its own PID namespace, by which a runtime names files. It is the same for all of its
+ * life, and the kernel takes long to write the file that has it. */
+static uint32_t own_pid(const struct jit_source_process *p)
+{
+	if (*p->own_pid == 0)
+		*p->own_pid = read_own_pid(p);
+	return *p->own_pid ? *p->own_pid : p->pid;
 }
 
 /* Whether a descriptor is a regular file of the process's own user. */

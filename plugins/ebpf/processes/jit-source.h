@@ -16,13 +16,14 @@ struct jit_source_process {
 	uint32_t pid;
 	uint64_t start_ns; /* since boot */
 	bool own_root;     /* it sees the root that we see */
+	uint32_t *own_pid; /* in its own PID namespace; 0: not read yet */
 };
 
 /* A descriptor of the file, to close, -1 without one; `reopen`, of n bytes, is a path of ours that
  * leads there. `maps` is the text of its mappings. It may still be empty. Some ten system calls. */
 int jit_source_open(const struct jit_source_process *p, struct str maps, char *reopen, size_t n);
 
-/* Whether there is a perf map by now. Some five system calls. */
+/* Whether there is a perf map by now. Some three system calls. */
 bool jit_source_has_map(const struct jit_source_process *p);
 
 /* The regular file that is mapped there, by map_files, or by path inside the process's root for who

@@ -294,6 +294,16 @@ static struct str read_exe(int dir, struct arena *arena)
 	return exe.n && str_utf8(exe) ? arena_str(arena, exe) : STR_NULL;
 }
 
+/* Whether its JIT source has appeared since its mappings were read: a JVM writes a perf map on
+ * demand. */
+static bool has_jit_source(struct process *p, int dir)
+{
+	struct jit_source_process j = {
+		dir, p->key.tgid, p->key.start_ns, false, &p->own_pid};
+
+	return jit_source_has_map(&j);
+}
+
 /* Reads the text of its executable mappings, and of which generation they are: an exec changes that
  * and all mappings. Before the text, what was reported is believed where `like` is of that; else it
  * is asked for. The directory is open by now, so that all is of one process. 0; -EALREADY: the same
@@ -312,8 +322,8 @@ static int read_text(struct processes *t, struct process *p, int dir, const stru
 	buf_clear(&t->text);
 	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
 	/* A map that a compiler writes beside its code is no mapping, and changes no text. */
-	if (r == 0 && known && like->whole && !p->lacks_jit_source &&
-	    like->text == hash_str(buf_str(&t->text)))
+	if (r == 0 && known && like->whole && like->text == hash_str(buf_str(&t->text)) &&
+	    !(p->lacks_jit_source && has_jit_source(p, dir)))
 		return -EALREADY;
 	*ret_generation = generation_now(t, &p->key, p->generation);
 	if (*ret_generation == 0)
@@ -330,6 +340,15 @@ const struct mapset *process_maps(const struct process *p, uint64_t generation)
 	return set;
 }
 
+/* Its directory in /proc. */
+static int open_process(const struct processes *t, const struct process *p)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", p->key.tgid);
+	return openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* False if they were not read now. `like`: what it had mapped a moment ago, of which only the news
  * is looked at; or NULL. */
 static bool read_maps(struct processes *t, struct process *p, const struct mapset *like)
@@ -338,14 +357,13 @@ static bool read_maps(struct processes *t, struct process *p, const struct mapse
 	struct opener o = {.jit = -1};
 	struct mapset *set;
 	uint64_t generation;
-	char name[16];
 	int r;
 
 	if (!p->stale || p->kthread)
 		return false;
 	p->stale = false;
-	snprintf(name, sizeof(name), "%u", p->key.tgid);
-	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = open_process(t, p);
+	p->missing = dir < 0 && errno == ENOENT;
 	if (dir < 0)
 		return false;
 	r = read_text(t, p, dir, like, &generation);
@@ -355,7 +373,8 @@ static bool read_maps(struct processes *t, struct process *p, const struct mapse
 	if (like && like->generation != generation)
 		like = NULL;
 	o.process =
-		(struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir)};
+		(struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir),
+					    &p->own_pid};
 	o.maps = buf_str(&t->text);
 	set = mapset_parse(o.maps, t->files, open_mapped, &o, like,
 			   process_maps(p, generation));
@@ -426,11 +445,12 @@ void process_map(struct processes *t, struct process *p)
 	inherit_all(t, p);
 }
 
-void process_look(struct processes *t, struct process *p)
+bool process_look(struct processes *t, struct process *p)
 {
 	p->stale = true;
 	read_maps(t, p, p->maps);
 	inherit_all(t, p);
+	return !p->missing;
 }
 
 struct process *processes_parent(struct processes *t, const struct process *p,
@@ -461,26 +481,13 @@ void process_take_maps(struct processes *t, struct process *p, const struct samp
 	inherit_all(t, p);
 }
 
-bool process_is_there(const struct processes *t, const struct process *p)
+/* Whether a process of its pid is there; if it is another by now, the next report tells. */
+static bool is_there(const struct processes *t, const struct process *p)
 {
 	char name[16];
 
 	snprintf(name, sizeof(name), "%u", p->key.tgid);
 	return faccessat(t->proc, name, F_OK, 0) == 0;
-}
-
-/* Whether its JIT source has appeared since its mappings were read: a JVM writes a perf map on
- * demand. */
-static bool has_jit_source(const struct processes *t, const struct process *p)
-{
-	_cleanup_(closep) int dir = -1;
-	struct jit_source_process j = {.pid = p->key.tgid, .start_ns = p->key.start_ns};
-	char name[16];
-
-	snprintf(name, sizeof(name), "%u", p->key.tgid);
-	dir = openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	j.dir = dir;
-	return dir >= 0 && jit_source_has_map(&j);
 }
 
 void processes_age(struct processes *t, uint32_t keep,
@@ -492,13 +499,16 @@ void processes_age(struct processes *t, uint32_t keep,
 		check(p->position == i);
 		p->idle_intervals++;
 		if (p->idle_intervals > keep ||
-		    (p->idle_intervals > 1 && !process_is_there(t, p))) {
+		    (p->idle_intervals > 1 && !is_there(t, p))) {
 			gone(context, p);
 			remove_process(t, p);
 			continue;
 		}
-		if (p->lacks_jit_source && p->idle_intervals == 1 && !p->stale)
-			p->stale = has_jit_source(t, p);
+		if (p->lacks_jit_source && p->idle_intervals == 1 && !p->stale) {
+			_cleanup_(closep) int dir = open_process(t, p);
+
+			p->stale = dir >= 0 && has_jit_source(p, dir);
+		}
 		if (p->maps && p->maps->older) {
 			if (p->stored != p->maps)
 				p->stored = NULL;

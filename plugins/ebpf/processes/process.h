@@ -31,8 +31,10 @@ struct process {
 	bool read;             /* /proc was asked; */
 	bool known;            /* and answered: the container is known, or that there is none */
 	bool stale;            /* mappings have changed, or were never read */
+	bool missing;          /* they were to be read, and it was gone */
 	bool speaks;           /* by its mappings for all of its generation */
 	bool lacks_jit_source; /* it has JIT-compiled code without symbols */
+	uint32_t own_pid;      /* jit_source_process's */
 	uint32_t idle_intervals;
 	uint32_t position;
 	char comm[SAMPLER_COMM_SIZE + 1];
@@ -83,11 +85,8 @@ void process_map(struct processes *t, struct process *p);
 /* The same for a process that has begun a moment ago, and was mapped then: a file that is where it
  * was is taken for the same one, without a look, and so is a text that says the same. Later that
  * does not hold: a library that is built anew and loaded again may have its number and its place.
- * Costs one read of maps, and an open per new mapping. */
-void process_look(struct processes *t, struct process *p);
-
-/* Whether a process of its pid is there; if it is another by now, the next report tells. */
-bool process_is_there(const struct processes *t, const struct process *p);
+ * False: it is gone. Costs one read of maps, and an open per new mapping. */
+bool process_look(struct processes *t, struct process *p);
 
 /* Its newest mappings of that generation, until the interval ends; NULL: unknown. */
 const struct mapset *process_maps(const struct process *p, uint64_t generation);

@@ -31,12 +31,24 @@ void intake_match(struct intake *n, struct process *p)
 	p->match_generation = matcher_generation(n->matcher);
 }
 
+static bool is_launch(const struct intake *n, const struct sampler_process_key *key)
+{
+	vec_each (&n->launches, l)
+		if (memcmp(&l->key, key, sizeof(*key)) == 0)
+			return true;
+	return false;
+}
+
 /* Of children that live too short to be asked, what their parent has. */
 static void map_reported(struct intake *n, struct process *p, const struct sampler_process *record)
 {
 	struct process *parent;
 
-	process_map(n->processes, p);
+	/* One that begins reports new mappings time and again. */
+	if (is_launch(n, &p->key))
+		process_look(n->processes, p);
+	else
+		process_map(n->processes, p);
 	parent = processes_parent(n->processes, p, &record->parent);
 	if (parent) {
 		process_map(n->processes, parent);
@@ -267,14 +279,6 @@ static void note_launch(struct intake *n, const struct sampler_process *process)
 		(void)vec_push(&n->launches, launch); /* else its first sample tells */
 }
 
-static bool is_launch(const struct intake *n, const struct sampler_process_key *key)
-{
-	vec_each (&n->launches, l)
-		if (memcmp(&l->key, key, sizeof(*key)) == 0)
-			return true;
-	return false;
-}
-
 /* The first process of a program is not expected: a sample reports it, maybe before its runtime has
  * mapped or set up what a claim needs. So a young one is looked at as if an exec had told, once.
  * Not one that has what its parent has, or another whose mappings are known: a server may fork
@@ -305,15 +309,17 @@ int64_t intake_due(const struct intake *n)
 	return due;
 }
 
-/* Reads its mappings again. False: files of it are being read. */
-static bool remap(struct intake *n, struct process *p, struct intake_launch *l)
+/* Reads its mappings again; false: it is gone. *known is cleared if files of it are being read. */
+static bool remap(struct intake *n, struct process *p, struct intake_launch *l, bool *known)
 {
 	const struct mapset *before = p->maps;
 
-	process_look(n->processes, p);
+	if (!process_look(n->processes, p))
+		return false;
 	/* What could not be read now is not the same. */
 	l->n_same = !p->stale && p->maps == before ? l->n_same + 1 : 0;
-	return unwinder_look(n->unwinder, p);
+	*known &= unwinder_look(n->unwinder, p);
+	return true;
 }
 
 /* Whether no more is expected: two readings said the same, the later after the time in which
@@ -334,10 +340,8 @@ static bool look_at_launches(struct intake *n, int64_t now_ns)
 		if (l->at_ns > now_ns)
 			continue;
 		p = processes_find(n->processes, &l->key);
-		if (p && !process_is_there(n->processes, p))
+		if (p && !remap(n, p, l, &known))
 			p = NULL;
-		if (p)
-			known &= remap(n, p, l);
 		l->after_ns *= 2;
 		l->at_ns = now_ns + l->after_ns;
 		if (!p || l->after_ns > INTAKE_LOOK_MAX_NS || is_settled(p, l))

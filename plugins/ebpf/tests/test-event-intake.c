@@ -364,6 +364,29 @@ TEST(looks_end_when_readings_agree)
 	close_waiting_room(&w);
 }
 
+/* What a process reports while it is looked at opens what is new, and no file again that is where
+ * it was. */
+TEST(reports_of_a_launch_open_what_is_new)
+{
+	struct intake_launch launch = {.after_ns = INTAKE_LOOK_NS, .at_ns = INT64_MAX};
+	struct newsroom r;
+	uint64_t n_opened;
+
+	open_room(&r);
+	launch.key = r.live->self.key;
+	intake_record(&r.intake, &r.live->self, sizeof(r.live->self));
+	expect(vec_push(&r.intake.launches, launch));
+	n_opened = r.live->n_opened;
+	expect(n_opened > 0);
+	intake_record(&r.intake, &r.live->self, sizeof(r.live->self));
+	expect_eq(r.live->n_opened, n_opened);
+	r.intake.launches.n = 0;
+	intake_record(&r.intake, &r.live->self, sizeof(r.live->self));
+	expect(r.live->n_opened > n_opened);
+	vec_free(&r.intake.launches);
+	close_room(&r);
+}
+
 /* Of a process that is gone there is nothing more to see. */
 TEST(looks_end_with_their_process)
 {

@@ -13,11 +13,13 @@
 /* A map last written before its process began is of another one, which had the pid. */
 TEST(maps_of_former_processes_are_left_alone)
 {
+	uint32_t own_pid = 0;
 	struct jit_source_process self = {
 		.dir = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 		.pid = (uint32_t)getpid(),
 		.start_ns = (uint64_t)clock_boot(),
 		.own_root = true,
+		.own_pid = &own_pid,
 	};
 	struct timespec times[2];
 	char path[64], reopen[128];

@@ -381,15 +381,15 @@ TEST(looks_open_only_what_is_new)
 	uint64_t n_opened;
 	void *page;
 
-	process_look(&w->t, self);
+	expect(process_look(&w->t, self));
 	live_expect_own(self);
 	first = self->maps;
 	w->unreadable = true;
-	process_look(&w->t, self);
+	expect(process_look(&w->t, self));
 	expect(self->maps == first && !self->stale);
 	page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	expect(page != MAP_FAILED);
-	process_look(&w->t, self);
+	expect(process_look(&w->t, self));
 	live_expect_own(self);
 	expect(self->maps != first && mapset_find(self->maps, (uint64_t)(uintptr_t)page));
 	expect(self->maps->exe.n > 0);
@@ -398,5 +398,34 @@ TEST(looks_open_only_what_is_new)
 	self->stale = true;
 	process_map(&w->t, self);
 	expect(w->n_opened > n_opened);
+	live_free(w);
+}
+
+/* A look at a process that compiles finds the map that it has begun to write, although its mappings
+ * are the same. */
+TEST(looks_find_a_perf_map)
+{
+	struct live *w = live_new();
+	struct process *self = processes_note(&w->t, &w->self);
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t at = (uint64_t)(uintptr_t)code + 16;
+	const struct mapset *first;
+	char path[64];
+	int map;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", self->key.tgid);
+	unlink(path);
+	expect(code != MAP_FAILED && process_look(&w->t, self));
+	first = self->maps;
+	expect(self->lacks_jit_source && self->own_pid == (uint32_t)getpid());
+	expect(process_look(&w->t, self));
+	expect(self->maps == first);
+	map = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	expect(map >= 0 && dprintf(map, "%lx 10 f\n", (unsigned long)at) > 0);
+	close(map);
+	expect(process_look(&w->t, self));
+	expect_jit_source(self, at);
+	unlink(path);
+	munmap(code, 4096);
 	live_free(w);
 }
