@@ -4,6 +4,7 @@
 #include "v8/mappings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LINES 20000
@@ -67,7 +68,7 @@ void mappings_read_regions(struct mappings *m, uint32_t pid, const struct v8_bin
 			   uint64_t object, const struct andiron_runtime_mapping *list, uint64_t n)
 {
 	unsigned long from, to, begin = 0, end = 0;
-	char path[32], line[256];
+	char path[32], line[256], *rest;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
@@ -75,7 +76,9 @@ void mappings_read_regions(struct mappings *m, uint32_t pid, const struct v8_bin
 	for (int i = 0; f && i < LINES && line_read(f, line, sizeof(line)); i++) {
 		bool inside;
 
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2)
+		from = strtoul(line, &rest, 16);
+		to = *rest == '-' ? strtoul(rest + 1, NULL, 16) : 0;
+		if (to <= from)
 			continue;
 		inside = is_inside(line, from, binary, object, list, n);
 		if (!inside || from != end) {
