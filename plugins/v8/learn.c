@@ -31,20 +31,22 @@ static struct names_script *script_read(const struct heap *h, uint64_t address, 
 {
 	struct names_script *s;
 	char name[1024];
-	uint64_t word;
+	uint64_t word, source;
 
 	if (!heap_is(h, address, h->binary->types.script) ||
 	    !heap_word(h, address, h->binary->layout.script_id, &word) || word != number ||
 	    !heap_word(h, address, SCRIPT_NAME, &word))
 		return NULL;
+	if (!heap_word(h, address, SCRIPT_SOURCE, &source))
+		source = 0;
+	memory_announce(h->memory, (uint64_t[]){word, source}, 2);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
 	s->name = copy(name, heap_string(h, word, name, sizeof(name)));
 	if (heap_word(h, address, SCRIPT_LINE_OFFSET, &word) && heap_is_small(word))
 		s->line_offset = (int32_t)(word >> 32);
-	if (heap_word(h, address, SCRIPT_SOURCE, &word))
-		heap_lines(h, word, &s->lines);
+	heap_lines(h, source, &s->lines);
 	if (s->name && heap_word(h, address, h->binary->layout.script_id, &word) && word == number)
 		return s;
 	names_script_free(s);
@@ -106,13 +108,13 @@ static struct names_function *function_read(const struct heap *h, const struct v
 					    uint64_t bytecodes)
 {
 	/* The function before its parts: it is looked at again behind them. */
-	const uint64_t looked_at[] = {key->shared, h->memory->map, key->name, bytecodes};
+	const uint64_t looked_at[] = {key->shared, key->name, bytecodes};
 	struct names_function *f;
 	struct heap_scope scope;
 	uint64_t name;
 
-	memory_announce(h->memory, looked_at, 4);
-	if (!function_is(h, key) || !heap_word(h, key->shared, 0, &h->memory->map) ||
+	memory_announce(h->memory, looked_at, 3);
+	if (!function_is(h, key) ||
 	    !heap_word(h, key->shared, h->binary->layout.shared_name, &name))
 		return NULL;
 	f = calloc(1, sizeof(*f));
@@ -127,7 +129,7 @@ static struct names_function *function_read(const struct heap *h, const struct v
 		function_read_positions(h, bytecodes, f);
 	/* Nothing has moved in the meantime. */
 	h->memory->refresh(h->memory->context);
-	memory_announce(h->memory, (uint64_t[]){key->shared, h->memory->map, key->script}, 3);
+	memory_announce(h->memory, (uint64_t[]){key->shared, key->script}, 2);
 	if (f->name && function_is(h, key))
 		return f;
 	names_function_free(f);

@@ -51,7 +51,7 @@ struct process {
 	struct mappings mappings;
 	uint64_t seed, regions_ns, open_ns;
 	uint64_t left_ns, left_at_ns; /* of the thread's time, and when that was so */
-	uint64_t map;                 /* as v8_memory has it */
+	uint64_t maps[MEMORY_MAPS];   /* as v8_memory has them */
 };
 
 struct session {
@@ -222,7 +222,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	struct v8_place_state state;
 	struct target target = {NULL, s->reader, 0};
 	struct v8_memory memory = {
-		target_read, target_refresh, &target, BUDGET, target_announce, 0};
+		target_read, target_refresh, &target, BUDGET, target_announce, {0}};
 	struct learning l = {.names = s->names, .lock = &s->lock, .heap = {&memory, NULL}};
 	struct v8_binary *binary;
 	struct process *p;
@@ -245,7 +245,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	l.heap.binary = binary;
 	l.process_id = p->entry.id;
 	l.seed = p->seed;
-	memory.map = p->map;
+	memcpy(memory.maps, p->maps, sizeof(p->maps));
 	pthread_mutex_unlock(&s->lock);
 
 	target_reader_refresh(s->reader);
@@ -258,7 +258,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	p = process_of_id(s, sighting->key.process_id);
 	if (p) {
 		time_take(p, now_ns() - begin);
-		p->map = memory.map;
+		memcpy(p->maps, memory.maps, sizeof(p->maps));
 	}
 	binary_release(binary);
 	session_count(s);

@@ -39,9 +39,12 @@ bool heap_type(const struct heap *h, uint64_t object, uint16_t *ret)
 {
 	uint64_t map;
 
-	return heap_word(h, object, 0, &map) && heap_is_pointer(map) &&
-	       memory_read(h->memory, (map & ~3ull) + h->binary->layout.map_type, ret,
-			   sizeof(*ret));
+	if (!heap_word(h, object, 0, &map) || !heap_is_pointer(map))
+		return false;
+	if (!memory_read(h->memory, (map & ~3ull) + h->binary->layout.map_type, ret, sizeof(*ret)))
+		return false;
+	memory_note_map(h->memory, map);
+	return true;
 }
 
 bool heap_is(const struct heap *h, uint64_t object, uint16_t type)

@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "v8/binary.h"
 #include "v8/lines.h"
+
+#define MEMORY_MAPS 4u
+#define MEMORY_TELL 4u /* addresses that may be announced at once */
 
 /* Memory of a process, as a reader that may fail at any time: the process ends, its objects move. A
  * budget bounds what one look at it may cost. */
@@ -22,10 +26,11 @@ struct v8_memory {
 	/* These addresses are about to be read, in this order; 0 is none. NULL: it is not to be
 	 * told. */
 	void (*announce)(void *context, const uint64_t *at, uint32_t n);
-	uint64_t map; /* that functions had last: where theirs is to be expected */
+	uint64_t maps[MEMORY_MAPS]; /* pages that types were in last: few have all; 0: none */
 };
 
 #define MEMORY_UNIT 256u
+#define MEMORY_PAGE 4096u
 
 static inline bool memory_read(struct v8_memory *m, uint64_t address, void *ret, size_t n)
 {
@@ -37,10 +42,28 @@ static inline bool memory_read(struct v8_memory *m, uint64_t address, void *ret,
 	return m->read(m->context, address, ret, n);
 }
 
+/* With each object its type is to be read, which is in a page of those. */
 static inline void memory_announce(struct v8_memory *m, const uint64_t *at, uint32_t n)
 {
-	if (m->announce)
-		m->announce(m->context, at, n);
+	uint64_t all[MEMORY_TELL + MEMORY_MAPS];
+
+	if (!m->announce || n > MEMORY_TELL)
+		return;
+	memcpy(all, at, n * sizeof(*at));
+	memcpy(all + n, m->maps, sizeof(m->maps));
+	m->announce(m->context, all, n + MEMORY_MAPS);
+}
+
+/* A type was at this address. */
+static inline void memory_note_map(struct v8_memory *m, uint64_t at)
+{
+	uint64_t page = at - at % MEMORY_PAGE;
+
+	for (uint32_t i = 0; i < MEMORY_MAPS; i++)
+		if (m->maps[i] == page)
+			return;
+	memmove(m->maps + 1, m->maps, sizeof(m->maps) - sizeof(m->maps[0]));
+	m->maps[0] = page;
 }
 
 static inline bool memory_word(struct v8_memory *m, uint64_t address, uint64_t *ret)

@@ -266,3 +266,37 @@ TEST(strings_are_text)
 	text[n] = '\0';
 	expect(strcmp(text, "\u20ac\U0001f600\u2026") == 0);
 }
+
+static bool read_types(void *context, uint64_t address, void *ret, size_t n)
+{
+	uint64_t word = address == 0x100000 ? 0x203001 : 7; /* an object of a type, or the type */
+
+	memcpy(ret, &word, n);
+	return n <= sizeof(word);
+}
+
+static void tell(void *context, const uint64_t *at, uint32_t n)
+{
+	uint64_t *told = context;
+
+	for (uint32_t i = 0; i < n; i++)
+		told[i] = at[i];
+}
+
+/* What is announced brings the pages along in which the types are; each once. */
+TEST(types_are_announced_with_objects)
+{
+	static const struct v8_binary binary;
+	uint64_t told[MEMORY_TELL + MEMORY_MAPS] = {0};
+	struct v8_memory memory = {read_types, NULL, told, 100, tell, {0}};
+	const struct heap h = {&memory, &binary};
+	uint16_t type;
+
+	for (int i = 0; i < 2; i++)
+		expect(heap_type(&h, 0x100001, &type) && type == 7);
+	memory_announce(&memory, (uint64_t[]){0x100001, 0x300001}, 2);
+	expect_eq(told[0], 0x100001);
+	expect_eq(told[1], 0x300001);
+	expect_eq(told[2], 0x203000);
+	expect_eq(told[3], 0);
+}
