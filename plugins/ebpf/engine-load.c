@@ -211,11 +211,17 @@ static void explain_return(const struct engine *e, uint32_t wanted_hz, int r, st
 
 	if (cause.code == 0)
 		error_errno(&cause, r, "the sampler cannot be loaded");
-	error_set(err, r,
-		  "cannot take over the new options (sample_rate %u): "
-		  "%s. Sampling goes on with those before (sample_rate "
-		  "%u); remove the cause, then reload the configuration",
-		  wanted_hz, cause.text, e->options.rate_hz);
+	if (e->session)
+		error_set(err, r,
+			  "cannot take over the new options (sample_rate %u): "
+			  "%s. Sampling goes on with those before (sample_rate "
+			  "%u); remove the cause, then reload the configuration",
+			  wanted_hz, cause.text, e->options.rate_hz);
+	else
+		error_set(err, r,
+			  "cannot take over the new options (sample_rate %u): %s. Sampling has "
+			  "stopped; remove the cause, then reload the configuration",
+			  wanted_hz, cause.text);
 }
 
 int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct error *err)
@@ -237,10 +243,10 @@ int engine_reconfigure(struct engine *e, struct ebpf_options *options, struct er
 		r = reload(e, former.rate_hz, err);
 	if (r != 0) {
 		e->options = former;
-		explain_return(e, options->rate_hz, r, err);
-		ebpf_options_fini(options);
 		set_default(e, &e->options);
 		engine_retarget(e, NULL);
+		explain_return(e, options->rate_hz, r, err);
+		ebpf_options_fini(options);
 		return r;
 	}
 	ebpf_options_fini(&former);

@@ -11,6 +11,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -126,6 +127,26 @@ TEST(cpus_tick_one_after_the_other)
 		       (uint64_t)NS_PER_SEC / RATE * i / b.events.n);
 	}
 	baseline_stop(&b);
+}
+
+/* A child that was forked meanwhile has the descriptors, as this duplicate is one. */
+TEST(a_clock_that_is_closed_stands_though_others_have_it_open)
+{
+	struct baseline b;
+	uint64_t before, after;
+	int fd;
+
+	if (geteuid() != 0)
+		test_skip("needs root");
+	baseline_start(&b);
+	fd = fcntl(b.events.fds[0], F_DUPFD_CLOEXEC, 0);
+	expect(fd >= 0);
+	baseline_stop(&b);
+	expect_eq(read(fd, &before, sizeof(before)), sizeof(before));
+	expect_eq(read(fd, &after, sizeof(after)), sizeof(after));
+	expect(before > 0);
+	expect_eq(before, after);
+	close(fd);
 }
 
 /* A sample costs about what a plain profiler's does, though it also knows process, cgroup and

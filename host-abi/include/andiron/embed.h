@@ -116,7 +116,8 @@ ANDIRON_EXPORT int32_t andiron_on_targets(struct andiron *a, const char *name,
 /* Takes a configuration: a text of `n` bytes (`name` stands before its findings), or a file, or a
  * directory of *.alloy files. Before andiron_start it is checked and kept; a running instance
  * changes to it, all or nothing. On failure what was there stays. -EINVAL and all findings; on
- * success the text has the warnings, if any. -EBUSY: another thread is changing it. */
+ * success the text has the warnings, if any. -EBUSY: another thread is changing it. What a running
+ * component cannot take over is in its health: it goes on as before. */
 ANDIRON_EXPORT int32_t andiron_load(struct andiron *a, const char *name, const char *text,
 				    uint64_t n, char **ret_text);
 ANDIRON_EXPORT int32_t andiron_load_file(struct andiron *a, const char *path, char **ret_text);

@@ -122,7 +122,7 @@ static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struc
 
 	*e = PERF_CLOCK_NULL;
 	r = online_cpus_each(add_cpu, &o);
-	if (r == -EINVAL && err->code == 0)
+	if (r == -EINVAL && err && err->code == 0)
 		error_set(err, r,
 			  "the kernel's list of online CPUs "
 			  "(/sys/devices/system/cpu/online) cannot be read");
@@ -146,10 +146,28 @@ int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err)
 	return open_all(e, program, 0, err);
 }
 
+void perf_clock_pause(struct perf_clock *e)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		if (ioctl(e->fds[i], PERF_EVENT_IOC_DISABLE, 0) == 0)
+			continue;
+		perf_clock_close(e);
+		return;
+	}
+}
+
+/* Each goes on with what was left of its period, so the distance stays without another one. */
+int perf_clock_resume(const struct perf_clock *e, struct error *err)
+{
+	return start_all(e, 0, err);
+}
+
 void perf_clock_close(struct perf_clock *e)
 {
-	for (size_t i = 0; i < e->n; i++)
+	for (size_t i = 0; i < e->n; i++) {
+		ioctl(e->fds[i], PERF_EVENT_IOC_DISABLE, 0);
 		close(e->fds[i]);
+	}
 	free(e->fds);
 	*e = PERF_CLOCK_NULL;
 }

@@ -25,5 +25,11 @@ int perf_clock_open(struct perf_clock *e, int program, uint64_t period_ns, struc
  * the program runs at once, within the fault. */
 int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err);
 
-/* After this the program is not started any more. */
+/* After this the program is not started until the clock is resumed. Opening needs privileges that a
+ * process may have dropped since, and resuming none. A clock that cannot be paused is closed. */
+void perf_clock_pause(struct perf_clock *e);
+int perf_clock_resume(const struct perf_clock *e, struct error *err);
+
+/* After this the program is not started any more, though a child that was forked meanwhile has the
+ * descriptors, too. */
 void perf_clock_close(struct perf_clock *e);

@@ -51,7 +51,7 @@ struct session {
 	struct sample_logs tables;
 	struct bpf_memory memory;
 	uint32_t rate_hz;
-	bool follow, asked_kernel;
+	bool follow, asked_kernel, stopped;
 	int stats_fd;
 	struct session_info info; /* what does not change */
 	session_record_fn fn;
@@ -293,12 +293,19 @@ int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 	int r;
 
 	check(rate_hz >= 1);
+	/* Another rate would need other clocks. */
+	if (s->stopped && s->rate_hz == rate_hz && s->events.n > 0) {
+		r = perf_clock_resume(&s->events, err);
+		s->stopped = r != 0;
+		return r;
+	}
 	r = perf_clock_open(&fresh, bpf_program__fd(sampling_program(s)),
 			    (uint64_t)NS_PER_SEC / rate_hz, err);
 	if (r != 0)
 		return r;
 	perf_clock_close(&s->events);
 	s->events = fresh;
+	s->stopped = false;
 	s->rate_hz = rate_hz;
 	return 0;
 }
@@ -319,7 +326,8 @@ void session_defer_snapshots(struct session *s)
 
 void session_stop(struct session *s)
 {
-	perf_clock_close(&s->events);
+	perf_clock_pause(&s->events);
+	s->stopped = true;
 }
 
 void session_configure(struct session *s, const struct session_samples *samples)

@@ -35,7 +35,8 @@ int session_open(const struct session_options *options, session_record_fn fn, vo
 void session_close(struct session *s);
 
 /* (Re)starts the events with this rate, on the CPUs that are online. On failure it samples as
- * before. */
+ * before. One that was stopped goes on at the rate that it had without any privilege, on the CPUs
+ * that were online before. */
 int session_start(struct session *s, uint32_t rate_hz, struct error *err);
 /* Whether there are logs for all CPUs that are online; else the session has to be opened anew. */
 bool session_has_room(const struct session *s);
