@@ -209,12 +209,37 @@ def profile():
 
 
 @contextlib.contextmanager
-def refused_by(kind):
+def refused_by(kind, words=""):
     try:
         yield
-    except kind:
+    except kind as error:
+        assert words in str(error), error
         return
     raise AssertionError(f"no {kind.__name__}")
+
+
+@case
+def process_ids():
+    """what is no process's id is refused before anything is sampled, in a sentence"""
+    for wrong in ([], ()):
+        with refused_by(ValueError, "names no process"):
+            andiron.Profile(wrong, **HOW)
+    for wrong in (0, -1, 1 << 31, 1 << 40, [os.getpid(), 1 << 64]):
+        with refused_by(ValueError, "is no process id"):
+            andiron.Profile(wrong, **HOW)
+    for wrong in (str(os.getpid()), b"1", [str(os.getpid())], 1.5):
+        with refused_by(TypeError):
+            andiron.Profile(wrong, **HOW)
+
+
+@case
+def deadlines():
+    """a deadline of any size, none and the longest too, ends a run"""
+    for deadline in (0, -1, float("inf"), float("-inf"), 1e300):
+        with andiron.Agent(**HOW) as agent:
+            agent.load(SILENT)
+            agent.start()
+            agent.stop(deadline)
 
 
 @case

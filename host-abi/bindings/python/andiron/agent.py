@@ -20,7 +20,7 @@ import weakref
 
 from . import library as c
 
-LONGEST_NS = 10**9 * 86400 * 365  # of a deadline
+LONGEST = 86400 * 365  # of a deadline, in seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Agent:
     def stop(self, deadline=10.0):
         """Ends the run. What is queued is delivered within so many seconds, else a DeadlineError
         is raised. State can still be read."""
-        self._handle.call("stop", min(max(0, int(deadline * 1e9)), LONGEST_NS))
+        self._handle.call("stop", int(min(max(0, deadline), LONGEST) * 1e9))
 
     def metrics(self):
         """Prometheus text."""

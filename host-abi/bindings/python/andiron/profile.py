@@ -7,6 +7,7 @@ one's here, and a flame graph could not be made.
 """
 
 import json
+import operator
 import os
 import shutil
 import tempfile
@@ -32,12 +33,8 @@ class Profile:
     """
 
     def __init__(self, pid=None, *, sample_rate=97, children=False, deadline=30.0, **agent):
-        pids = [os.getpid()] if pid is None else [pid] if isinstance(pid, int) else list(pid)
-        for one in pids:
-            if int(one) <= 0:
-                raise ValueError(f"{one} is no process id")
-            _expect_process(int(one))
-        self._pids, self._rate, self._children = [int(p) for p in pids], int(sample_rate), children
+        self._pids = _processes(os.getpid() if pid is None else pid)
+        self._rate, self._children = int(sample_rate), children
         self._deadline, self._how = deadline, agent
         self._agent = self._folder = self._ledger = None
 
@@ -116,6 +113,23 @@ profile.file "block" {{
   paths = [{paths}]
 }}
 """
+
+
+def _processes(pid):
+    """The ids that `pid` stands for. A text would be one for each of its digits."""
+    if isinstance(pid, (str, bytes)):
+        raise TypeError(f"{pid!r} is no process id: it is a number")
+    try:
+        pids = [operator.index(pid)]
+    except TypeError:
+        pids = [operator.index(one) for one in pid]
+    if not pids:
+        raise ValueError("pid names no process; without it the program profiles itself")
+    for one in pids:
+        if not 0 < one < 1 << 31:
+            raise ValueError(f"{one} is no process id")
+        _expect_process(one)
+    return pids
 
 
 def _expect_process(pid):
