@@ -21,6 +21,7 @@ DEFINE_CLEANUP(struct instance *, instance_unref);
 struct end {
 	struct abi_context context;
 	const struct consumer *consumer;
+	struct andiron *owner;
 };
 
 struct box {
@@ -74,8 +75,10 @@ static void hand_over(struct end *end, struct box *box, uint64_t samples)
 {
 	int32_t r = -ENOMEM;
 
-	if (box)
+	if (box && embed_callback_begin(end->owner)) {
 		r = end->consumer->profiles(end->consumer->context, &box->profile);
+		embed_callback_end(end->owner);
+	}
 	if (r >= 0)
 		abi_ledger(&end->context, ANDIRON_LEDGER_DELIVERED, NULL, samples);
 	else
@@ -195,20 +198,23 @@ static void targets_update(void *self, const char *port, const struct andiron_ta
 }
 
 /* An instance is called COMPONENT.LABEL. */
-static const struct consumer *consumer_of(uint64_t instance, bool targets)
+static const struct consumer *consumer_of(uint64_t instance, bool targets,
+					  struct andiron **ret_owner)
 {
 	_cleanup_(instance_unrefp) struct instance *i = instance_get(instance);
 	size_t n = i ? strlen(i->component->name) : 0;
 
-	return i && strlen(i->name) > n
-		       ? embed_consumer(i->host->options.context, i->name + n + 1, targets)
-		       : NULL;
+	if (!i || strlen(i->name) <= n)
+		return NULL;
+	*ret_owner = i->host->options.context;
+	return embed_consumer(*ret_owner, i->name + n + 1, targets);
 }
 
 static int32_t create(const struct andiron_host *host, uint64_t instance, bool targets,
 		      void **ret_self, struct andiron_error *err)
 {
-	const struct consumer *consumer = consumer_of(instance, targets);
+	struct andiron *owner = NULL;
+	const struct consumer *consumer = consumer_of(instance, targets, &owner);
 	struct error why = ERROR_NULL;
 	struct end *end;
 
@@ -222,7 +228,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance, bool t
 	end = calloc(1, sizeof(*end));
 	if (!end)
 		return -ENOMEM;
-	*end = (struct end){{host, instance}, consumer};
+	*end = (struct end){{host, instance}, consumer, owner};
 	*ret_self = end;
 	return 0;
 }

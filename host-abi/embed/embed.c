@@ -133,7 +133,8 @@ int32_t andiron_close(struct andiron *a)
 	pthread_cond_broadcast(&a->changed);
 	pthread_mutex_unlock(&a->lock);
 	pthread_join(a->thread, NULL);
-	release(a);
+	if (!a->stuck)
+		release(a);
 	return 0;
 }
 

@@ -53,6 +53,7 @@ struct andiron {
 	bool ready; /* the thread has made the host, or failed to */
 	bool woken; /* `wake` is posted */
 	bool live, closing;
+	uint32_t n_calls; /* of callbacks for profiles; none begins once it is closing */
 
 	/* Of the thread. */
 	struct host *host;
@@ -62,6 +63,7 @@ struct andiron {
 	struct plan *plan;     /* accepted, and not yet started */
 	VEC(const struct andiron_plugin *) plugins;
 	VEC(struct consumer *) consumers;
+	bool stuck; /* a component was left behind, and all memory is left to it */
 };
 
 /* The components embed.profiles and embed.targets. */
@@ -69,6 +71,10 @@ extern const struct andiron_plugin embed_plugin;
 
 /* The consumer of that name and kind; NULL: none. Of the thread. */
 const struct consumer *embed_consumer(const struct andiron *a, const char *name, bool targets);
+
+/* Around a callback that may outlast the run; false: it must not be made. */
+bool embed_callback_begin(struct andiron *a);
+void embed_callback_end(struct andiron *a);
 
 /* Makes the thread, with all signals blocked. 0 or a negative errno. */
 int embed_thread_start(struct andiron *a);

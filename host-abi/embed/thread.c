@@ -77,8 +77,11 @@ static void run_host(struct andiron *a)
 
 static void free_all(struct andiron *a)
 {
-	plan_free(a->plan);
+	a->stuck = a->host && a->host->stuck;
 	host_free(a->host);
+	if (a->stuck)
+		return;
+	plan_free(a->plan);
 	config_free(a->config);
 	registry_free(a->registry);
 	vec_each (&a->consumers, c)
@@ -135,7 +138,7 @@ static void *serve(void *arg)
 	a->closing = r < 0;
 	a->error = err;
 	pthread_cond_broadcast(&a->changed);
-	while (!a->closing) {
+	while (!a->closing || a->n_calls > 0) {
 		struct embed_job *job = take_job(a);
 
 		if (job)
@@ -148,6 +151,25 @@ static void *serve(void *arg)
 	pthread_mutex_unlock(&a->lock);
 	free_all(a);
 	return NULL;
+}
+
+bool embed_callback_begin(struct andiron *a)
+{
+	bool may;
+
+	pthread_mutex_lock(&a->lock);
+	may = !a->closing;
+	a->n_calls += may;
+	pthread_mutex_unlock(&a->lock);
+	return may;
+}
+
+void embed_callback_end(struct andiron *a)
+{
+	pthread_mutex_lock(&a->lock);
+	a->n_calls--;
+	pthread_cond_broadcast(&a->changed);
+	pthread_mutex_unlock(&a->lock);
 }
 
 /* A thread has the signal mask of its maker. */

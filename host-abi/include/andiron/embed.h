@@ -127,8 +127,9 @@ ANDIRON_EXPORT int32_t andiron_load_file(struct andiron *a, const char *path, ch
 ANDIRON_EXPORT int32_t andiron_start(struct andiron *a, char **ret_text);
 
 /* Ends the run: what is queued is delivered within deadline_ns from now (0: dropped). What is left
- * then is dropped and counted, and the answer is -ETIMEDOUT. Nothing runs when it returns; the
- * counts can still be read. */
+ * then is dropped and counted, and the answer is -ETIMEDOUT. Nothing runs when it returns, but a
+ * callback that has not come back within three seconds of the deadline; andiron_close waits for
+ * that. The counts can still be read. */
 ANDIRON_EXPORT int32_t andiron_stop(struct andiron *a, int64_t deadline_ns, char **ret_text);
 
 /* What it says of itself. METRICS: Prometheus text. HEALTH, LEDGER, TARGETS: JSON, as `andiron run`
