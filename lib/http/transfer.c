@@ -177,7 +177,6 @@ static int on_socket_made(void *context, curl_socket_t fd, curlsocktype purpose)
 static CURLcode set_basics(struct transfer *t, const struct http_request *request)
 {
 	CURLcode code = CURLE_OK;
-	int64_t connect_ms = request->connect_timeout_ms ? request->connect_timeout_ms : 10000;
 
 	SET(CURLOPT_PRIVATE, t);
 	SET(CURLOPT_ERRORBUFFER, t->detail);
@@ -201,7 +200,7 @@ static CURLcode set_basics(struct transfer *t, const struct http_request *reques
 	SET(CURLOPT_HEADERDATA, t);
 	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is not the server's */
 	SET(CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
-	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(t->connect_ns / NS_PER_MSEC));
 	/* A stream that says it is too long is not begun. */
 	if (request->data && request->max_response && request->max_response <= INT64_MAX)
 		SET(CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)request->max_response);
@@ -319,6 +318,8 @@ int transfer_new(const struct http_config *config, const struct http_request *re
 	t->http2 = request->http2;
 	t->request_bytes = request->read ? request->read_bytes : request->body.n;
 	t->timeout_ns = request->timeout_ms * NS_PER_MSEC;
+	t->connect_ns = (request->connect_timeout_ms ? request->connect_timeout_ms : 10000) *
+			NS_PER_MSEC;
 	t->stall_ns = request->stall_ms * NS_PER_MSEC;
 	t->started_ns = t->moved_ns = clock_mono();
 	t->read = request->read;

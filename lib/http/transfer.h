@@ -39,7 +39,7 @@ struct transfer {
 	uint64_t received, received_headers;
 	bool in_head; /* between an answer's status line and the end of its headers */
 	uint64_t max_response;
-	int64_t timeout_ns, stall_ns;
+	int64_t timeout_ns, connect_ns, stall_ns; /* limits; timeout_ns 0: none for the whole */
 	int64_t started_ns, moved_ns; /* CLOCK_MONOTONIC */
 	curl_off_t uploaded;          /* as of moved_ns */
 	struct buf body;

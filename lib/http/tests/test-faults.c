@@ -166,6 +166,7 @@ TEST(gives_up_on_a_server_that_hangs)
 		exchange_run(&x);
 		expect_eq(x.outcome.result, -ETIMEDOUT);
 		expect(strstr(x.outcome.error, "no answer from 127.0.0.1:"));
+		expect(str_ends(str_of(x.outcome.error), STR(" within 1s")));
 		expect(x.outcome.sent);
 		x.request.timeout_ms = 0;
 		x.request.stall_ms = 1000;
@@ -330,6 +331,7 @@ TEST(gives_up_on_a_handshake_that_stalls)
 		x.request.connect_timeout_ms = of_all ? 10000 : 150;
 		exchange_run(&x);
 		expect_eq(x.outcome.result, -ETIMEDOUT);
+		expect(strstr(x.outcome.error, " within 150ms"));
 		expect(!x.outcome.sent);
 	}
 	exchange_fini(&x);
