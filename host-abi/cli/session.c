@@ -20,12 +20,14 @@
 
 #define SAMPLER        "pyroscope.ebpf"
 #define ENOUGH_SAMPLES 200
+#define ECHO_NS        (NS_PER_SEC / 2)
 #define METRIC_COST    "andiron_ebpf_bpf_ns_per_sample"
 
 struct session {
 	struct session_options options;
 	struct host *host;
 	int signal_fd;
+	struct last_signal last_signal;
 	char sampler[128];           /* id of the first node that samples, or "" */
 	int64_t live_mono, live_cpu; /* 0: not live yet */
 	double cost;                 /* of a core, in per cent; NAN if never live */
@@ -76,18 +78,27 @@ static int refresh(void *context)
 	return s->options.refresh(s->options.context);
 }
 
-int session_next_signal(const struct session *s)
+bool signal_is_echo(struct last_signal *last, int number, int64_t now_ns)
+{
+	if (number != SIGHUP && number == last->number && now_ns - last->at_ns < ECHO_NS)
+		return true;
+	*last = (struct last_signal){number, now_ns};
+	return false;
+}
+
+int session_next_signal(struct session *s)
 {
 	struct signalfd_siginfo info;
 
-	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
-		return 0;
-	return (int)info.ssi_signo;
+	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
+		if (!signal_is_echo(&s->last_signal, (int)info.ssi_signo, clock_mono()))
+			return (int)info.ssi_signo;
+	return 0;
 }
 
 static void signal_came(void *context)
 {
-	const struct session *s = context;
+	struct session *s = context;
 	int number;
 
 	while ((number = session_next_signal(s)) != 0)

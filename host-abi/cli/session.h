@@ -33,8 +33,18 @@ struct host *session_host(struct session *s);
 
 /* Readable when one of the signals has come, outside of host_run. */
 int session_signal_fd(const struct session *s);
-/* Takes one signal, 0 if there is none. */
-int session_next_signal(const struct session *s);
+/* Takes one signal, 0 if there is none. Echoes are left out. */
+int session_next_signal(struct session *s);
+
+struct last_signal {
+	int number;
+	int64_t at_ns;
+};
+
+/* Whether it is the same request to end as half a second before. `timeout` and others that pass
+ * signals on send one to the process and one to its group, and nobody has lost patience then.
+ * Remembers those that are none. */
+bool signal_is_echo(struct last_signal *last, int number, int64_t now_ns);
 
 /* host_load; remembers the node that samples. Takes ownership of the plan. */
 int session_load(struct session *s, struct plan *plan, struct error *err);

@@ -11,6 +11,7 @@
 #include "cli/doctor/precheck.h"
 #include "cli/doctor/probe.h"
 #include "cli/record/request.h"
+#include "cli/session.h"
 
 #include <errno.h>
 #include <features.h>
@@ -65,6 +66,21 @@ static int parse(struct given *g, char **argv)
 
 #define PARSE(g, ...) parse(g, (char *[]){(char[]){"test"}, __VA_ARGS__, NULL})
 #define A(text)       ((char[]){text})
+
+/* One request to end that comes twice, by `timeout` for example, is one. Every reload counts, and
+ * so does whoever asks again later, or otherwise. */
+TEST(echoes_of_a_signal_are_left_out)
+{
+	struct last_signal last = {0};
+
+	expect(!signal_is_echo(&last, SIGTERM, 10 * NS_PER_SEC));
+	expect(signal_is_echo(&last, SIGTERM, 10 * NS_PER_SEC));
+	expect(signal_is_echo(&last, SIGTERM, 10 * NS_PER_SEC + 499 * NS_PER_MSEC));
+	expect(!signal_is_echo(&last, SIGTERM, 10 * NS_PER_SEC + 500 * NS_PER_MSEC));
+	expect(!signal_is_echo(&last, SIGINT, 10 * NS_PER_SEC + 501 * NS_PER_MSEC));
+	expect(!signal_is_echo(&last, SIGHUP, 11 * NS_PER_SEC));
+	expect(!signal_is_echo(&last, SIGHUP, 11 * NS_PER_SEC));
+}
 
 /* The words live as long as the test, like argv. */
 TEST(options_of_each_kind_are_read)
