@@ -213,6 +213,15 @@ static int init(struct push_config *c, const struct andiron_value *args, struct 
 	return rc;
 }
 
+/* otlp.write has two, of which an argument names one. */
+static const struct protocol *spoken(const struct protocol *protocol,
+				     const struct andiron_value *args)
+{
+	return protocol == &protocol_otlp && str_is(value_str(args, "protocol", STR_NULL), "grpc")
+		       ? &protocol_otlp_grpc
+		       : protocol;
+}
+
 int push_config_new(const struct protocol *protocol, const struct andiron_value *args,
 		    struct push_config **ret, struct error *err)
 {
@@ -222,9 +231,7 @@ int push_config_new(const struct protocol *protocol, const struct andiron_value 
 	if (!c)
 		return -ENOMEM;
 	c->refs = 1;
-	c->protocol = protocol;
-	if (protocol == &protocol_otlp && str_is(value_str(args, "protocol", STR_NULL), "grpc"))
-		c->protocol = &protocol_otlp_grpc;
+	c->protocol = spoken(protocol, args);
 	c->addresses = str_is(value_str(args, "unnamed", STR("")), "address") ||
 		       (c->protocol->addresses && !value_get(args, "unnamed"));
 	rc = init(c, args, err);
@@ -273,6 +280,7 @@ void push_check(const struct protocol *protocol, const struct andiron_host *host
 		const struct andiron_value *args, struct andiron_report *report)
 {
 	const struct andiron_value *blocks = value_get(args, "endpoint");
+	bool takes_hosts = spoken(protocol, args)->http2;
 
 	check_spool(host, value_get(args, "spool"), report);
 	check_protocol(host, value_get(args, "protocol"), report);
@@ -285,7 +293,7 @@ void push_check(const struct protocol *protocol, const struct andiron_host *host
 					   *url = value_get(block, "url");
 		struct str text = url ? str_trim(abi_str(url->string)) : STR_NULL;
 		const char *why =
-			url && (has_scheme(text) || !protocol->http2) ? http_url_fault(text) : NULL;
+			url && (has_scheme(text) || !takes_hosts) ? http_url_fault(text) : NULL;
 
 		if (why)
 			abi_report(host, report, ANDIRON_REPORT_ERROR, url, "this URL %s", why);

@@ -32,7 +32,7 @@
 #define ANY_AGE                 "How old a profile may become before it is given up; 0: any age."
 #define INSECURE                                                                                   \
 	OPTION(BOOL, "insecure", "false",                                                          \
-	       "Whether a URL without a scheme is reached in plain text.")
+	       "Whether a URL of gRPC without a scheme is reached in plain text.")
 #define AT_LEAST_ONCE(why_not)                                                                     \
 	OPTION(BOOL, "at_least_once", "false",                                                     \
 	       "Whether what was sent without an answer having come is sent again. " why_not       \
@@ -57,7 +57,8 @@ static const struct andiron_options endpoint_options = ANDIRON_OPTIONS(endpoint)
 static const struct andiron_option otlp_endpoint[] = {
 	OPTION(STRING, "url", NULL,
 	       "Where the server is: \"http://collector:4318\" for HTTP, "
-	       "\"http://collector:4317\" for gRPC; the signal's path is appended.",
+	       "\"http://collector:4317\" for gRPC, or \"collector:4317\", as `insecure` says; "
+	       "the signal's path is appended.",
 	       .flags = ANDIRON_OPTION_REQUIRED),
 	INSECURE,
 	AT_LEAST_ONCE("Receivers may count it twice"),

@@ -208,6 +208,9 @@ def urls_of_servers():
         andiron("validate", write("w.alloy", text % url)).expect(
             1, "w.alloy:3:", f"this URL {words}"
         )
+    text = 'otlp.write "x" {\n  protocol = "%s"\n  endpoint { url = "collector:4317" }\n}\n'
+    andiron("validate", write("g.alloy", text % "grpc")).expect(0, "valid")
+    andiron("validate", write("h.alloy", text % "http")).expect(1, "this URL must begin with")
 
 
 @case
