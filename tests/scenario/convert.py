@@ -33,6 +33,8 @@ def names():
 @case
 def golden():
     """Files and flags become the configurations that are written down, and these are valid."""
+    os.environ["COLLECTOR_HOST"] = "collector"
+    os.environ["COLLECTOR_URL"] = "https://collector"
     for name in names():
         text = converted(name)
         assert text == read(f"{GOLDEN}/{name}.alloy"), (name, text)

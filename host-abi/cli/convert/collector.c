@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define PROFILES_PATH "/v1development/profiles" /* of OTLP over HTTP */
+
 struct collector {
 	struct conversion *c;
 	struct yaml_view *view;
@@ -195,23 +197,35 @@ static const struct counterpart exporter_settings[] = {
 	{0},
 };
 
+/* A server's address; NULL if there is none. `profiles_endpoint` is a whole URL, to which a
+ * Collector adds nothing, and otlp.write its path. */
+static struct str address_of(struct conversion *c)
+{
+	const struct setting *whole = settings_find(&c->settings, "profiles_endpoint");
+	const struct setting *base = settings_find(&c->settings, "endpoint");
+
+	if (!whole)
+		return base ? base->text : STR_NULL;
+	if (str_ends(whole->text, STR(PROFILES_PATH)))
+		return str_first(whole->text, whole->text.n - strlen(PROFILES_PATH));
+	conversion_note(c, "profiles_endpoint: otlp.write adds " PROFILES_PATH " to its URL");
+	return whole->text;
+}
+
 /* Its settings are a list of their own, since the next exporter has the same names. */
 static int convert_exporter(struct collector *k, struct str id, yaml_node_t *node, bool grpc)
 {
 	struct conversion *c = k->c;
 	struct settings outer = c->settings;
-	const struct setting *address, *plain, *old;
+	const struct setting *plain, *old;
 	int r;
 
 	c->settings = (struct settings){0};
 	r = node ? settings_add_map(&c->settings, exporter_settings, k->view, node, k->err) : 0;
 	if (r == 0) {
-		address = settings_find(&c->settings, "profiles_endpoint");
-		if (!address)
-			address = settings_find(&c->settings, "endpoint");
 		plain = settings_find(&c->settings, "tls-insecure");
 		old = settings_find(&c->settings, "insecure");
-		conversion_url(c, address ? address->text : STR_NULL,
+		conversion_url(c, address_of(c),
 			       (plain && str_is(plain->text, "true")) ||
 				       (old && str_is(old->text, "true")),
 			       grpc ? "http://collector:4317" : "http://collector:4318",

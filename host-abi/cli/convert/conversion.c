@@ -277,6 +277,9 @@ void conversion_url(struct conversion *c, struct str address, bool plain_text, c
 {
 	struct buf url = BUF_NULL;
 	bool has_scheme = str_search(address, STR("://")) < address.n;
+	/* What a variable begins with is not known; where a scheme is needed a Collector wants it
+	 * in there, too. */
+	bool opens = str_starts(address, STR("$"));
 
 	if (!address.n) {
 		conversion_note(c, "%s was not given: put the server's address for %s", setting,
@@ -284,13 +287,15 @@ void conversion_url(struct conversion *c, struct str address, bool plain_text, c
 		buf_printf(&url, "%s", instead);
 	} else {
 		buf_printf(&url, "%s%.*s",
-			   has_scheme   ? ""
-			   : plain_text ? "http://"
-					: "https://",
+			   has_scheme || opens ? ""
+			   : plain_text        ? "http://"
+					       : "https://",
 			   STR_FMT(address));
 	}
 	c->sections[SECTION_ENDPOINT].failed |= url.failed;
 	conversion_put(c, SECTION_ENDPOINT, "url", buf_str(&url));
+	if (opens && !has_scheme && plain_text)
+		buf_printf(&c->sections[SECTION_ENDPOINT], "insecure = true\n");
 	buf_free(&url);
 }
 
