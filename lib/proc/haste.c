@@ -4,11 +4,11 @@
 
 #include <sys/resource.h>
 
-int haste_begin(void)
+int haste_begin(int gain)
 {
 	int nice = getpriority(PRIO_PROCESS, 0); /* of the calling thread */
 
-	setpriority(PRIO_PROCESS, 0, nice - HASTE_GAIN);
+	setpriority(PRIO_PROCESS, 0, nice - gain);
 	return nice;
 }
 

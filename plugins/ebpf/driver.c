@@ -126,7 +126,7 @@ static void do_job(struct driver *d)
  * that matters. The work is little: see docs/figures.md. */
 static void do_job_in_haste(struct driver *d)
 {
-	int nice = haste_begin();
+	int nice = haste_begin(HASTE_GAIN);
 
 	do_job(d);
 	haste_end(nice);
@@ -413,7 +413,7 @@ void driver_free(void *self)
 int32_t driver_start(void *self, struct andiron_error *err)
 {
 	struct driver *d = self;
-	int nice = haste_begin();
+	int nice = haste_begin(HASTE_GAIN_START);
 	int r;
 
 	/* libbpf takes 7 KiB of stack: none of it is spent on a text. */

@@ -340,7 +340,7 @@ int32_t service_start(void *self, struct andiron_error *err)
 {
 	struct service *s = self;
 	const struct andiron_host *host = s->context.host;
-	int nice = haste_begin();
+	int nice = haste_begin(HASTE_GAIN_START);
 	int r = tracer_open(0, &s->tracer, &s->cause);
 
 	haste_end(nice);

@@ -377,7 +377,7 @@ bool precheck_announce(const char *verb, bool notes, char **again)
 {
 	const struct point *failure;
 	struct precheck p;
-	int nice = haste_begin();
+	int nice = haste_begin(HASTE_GAIN_START);
 
 	precheck_run(&p);
 	haste_end(nice);

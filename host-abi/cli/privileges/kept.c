@@ -91,7 +91,7 @@ static int needs_admin(uint64_t mask, uint64_t held, bool *ret)
 static bool allow_lower_nice(void)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);
-	rlim_t value = (rlim_t)(20 - (nice - HASTE_GAIN));
+	rlim_t value = (rlim_t)(20 - (nice - HASTE_GAIN_START));
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NICE, &limit) < 0)

@@ -214,7 +214,7 @@ static int give_up_privileges(const struct plan *plan, int *ret_kernel_symbols, 
 /* In haste, since what is recorded waits. */
 static int make_plan(struct recording *r, struct plan **ret, struct error *err)
 {
-	int nice = haste_begin(), code = -ENOMEM;
+	int nice = haste_begin(HASTE_GAIN_START), code = -ENOMEM;
 
 	r->registry = plugin_path_open(&r->plugin_dirs, false);
 	if (r->registry)

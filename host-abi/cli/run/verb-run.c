@@ -246,7 +246,7 @@ static void allow_descriptors(void)
 
 static int run_agent(struct run *run)
 {
-	int nice = haste_begin(), r;
+	int nice = haste_begin(HASTE_GAIN_START), r;
 	struct error err = ERROR_NULL;
 	struct plan *plan = NULL;
 	int code = make_plan(run, &plan);
