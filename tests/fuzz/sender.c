@@ -100,7 +100,7 @@ static void read_as_request(const uint8_t *bytes, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-	struct sender s = {.channel = {.fd = -1}, .pidfd = -1, .late = -1, .ready = true};
+	struct sender s = {.channel = {.fd = -1}, .pidfd = -1, .unreaped = -1, .ready = true};
 	struct asked streamed = {0}, plain = {0};
 	struct waiting *w;
 	const struct http_request stream = {.max_response = MAX_STREAM,

@@ -25,26 +25,27 @@ void sender_clear_aside(struct sender *a)
 	a->aside_bytes = 0;
 }
 
-/* Reaps the one that had not ended when it should have. */
-static void reap_late(struct sender *a)
+/* Whether the one that was killed has ended by now. */
+static void try_to_reap(struct sender *a)
 {
 	siginfo_t info = {0};
+	int r;
 
-	if (a->late < 0)
+	if (a->unreaped < 0)
 		return;
-	if (waitid((idtype_t)P_PIDFD, (id_t)a->late, &info, WEXITED | WNOHANG) == 0 && !info.si_pid)
-		return;
-	close(take_fd(a->late));
+	r = waitid((idtype_t)P_PIDFD, (id_t)a->unreaped, &info, WEXITED | WNOHANG);
+	if (r < 0 || info.si_pid)
+		close(take_fd(a->unreaped));
 }
 
-void sender_bury(struct sender *a)
+void sender_forget_unreaped(struct sender *a)
 {
-	reap_late(a);
-	closep(&a->late);
-	a->late = -1;
+	try_to_reap(a);
+	closep(&a->unreaped);
+	a->unreaped = -1;
 }
 
-void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n)
+void sender_stop(struct sender *a, bool leave, char *ret_how, size_t n)
 {
 	struct pollfd gone = {.fd = a->pidfd, .events = POLLIN};
 	siginfo_t info = {0};
@@ -56,8 +57,8 @@ void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n)
 		;
 	r = waitid((idtype_t)P_PIDFD, (id_t)a->pidfd, &info, WEXITED | WNOHANG);
 	if (r == 0 && !info.si_pid) {
-		sender_bury(a);
-		a->late = take_fd(a->pidfd);
+		sender_forget_unreaped(a);
+		a->unreaped = take_fd(a->pidfd);
 	} else {
 		close(take_fd(a->pidfd));
 	}
@@ -71,7 +72,7 @@ void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n)
 		snprintf(ret_how, n, "signal %d ended it", info.si_status);
 }
 
-void sender_close(struct sender *a, bool leave, char *ret_how, size_t n)
+void sender_discard(struct sender *a, bool leave, char *ret_how, size_t n)
 {
 	if (a->channel.fd < 0)
 		return;
@@ -79,7 +80,7 @@ void sender_close(struct sender *a, bool leave, char *ret_how, size_t n)
 	close(a->channel.fd);
 	channel_fini(&a->channel);
 	if (a->pidfd >= 0)
-		sender_reap(a, leave, ret_how, n);
+		sender_stop(a, leave, ret_how, n);
 	sender_clear_aside(a);
 	a->ready = a->heard_out = a->watches_out = false;
 	a->broken = 0;
@@ -89,7 +90,7 @@ int sender_start(struct sender *a)
 {
 	int socket, pidfd, r = a->process.start(a->process.context, &socket, &pidfd);
 
-	reap_late(a);
+	try_to_reap(a);
 	if (r < 0)
 		return r;
 	a->pidfd = pidfd;
@@ -98,37 +99,64 @@ int sender_start(struct sender *a)
 		char how[64];
 
 		close(socket);
-		sender_reap(a, false, how, sizeof(how));
+		sender_stop(a, false, how, sizeof(how));
 		a->channel.fd = -1;
 		return r;
 	}
 	a->starts++;
 	a->started_ns = clock_mono();
-	a->silent_ns = a->stale_ns = 0;
+	a->silent_ns = 0;
 	a->told = ERROR_NULL;
 	a->loop.watch(a->loop.context, a->channel.fd, HTTP_IN);
 	return 0;
 }
 
-void sender_arm(struct sender *a)
+/* When the process, or one of its requests, is to be looked at; INT64_MAX: never. */
+static int64_t due_of(const struct sender *a, int64_t now)
 {
-	int64_t at = INT64_MAX, now = clock_mono();
 	const struct due *first = due_first(&a->deadlines);
-	bool out = a->channel.fd >= 0 && channel_waits(&a->channel);
+	int64_t at = first ? first->at_ns : INT64_MAX, other = INT64_MAX;
 
 	if (a->channel.fd < 0)
-		at = a->next_ns;
+		other = a->next_ns;
 	else if (a->broken || a->aside.n)
-		at = now;
+		other = now;
 	else if (!a->ready)
-		at = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
+		other = a->started_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
 	else if (a->silent_ns)
-		at = a->silent_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
-	if (first && first->at_ns < at)
-		at = first->at_ns;
-	if (out != a->watches_out) {
-		a->watches_out = out;
-		a->loop.watch(a->loop.context, a->channel.fd, out ? HTTP_IN | HTTP_OUT : HTTP_IN);
+		other = a->silent_ns + HTTP_SENDER_WAIT_MS * NS_PER_MSEC;
+	return other < at ? other : at;
+}
+
+static void watch_out(struct sender *a)
+{
+	bool out = a->channel.fd >= 0 && channel_waits(&a->channel);
+
+	if (out == a->watches_out)
+		return;
+	a->watches_out = out;
+	a->loop.watch(a->loop.context, a->channel.fd, out ? HTTP_IN | HTTP_OUT : HTTP_IN);
+}
+
+static int64_t due_of_former(const struct sender *a, int64_t now)
+{
+	int64_t at = due_of(a->former, now);
+
+	if (!a->former->requests.items.n)
+		return now;
+	return a->former_until_ns < at ? a->former_until_ns : at;
+}
+
+void sender_arm(struct sender *a)
+{
+	int64_t now = clock_mono(), at = due_of(a, now);
+
+	watch_out(a);
+	if (a->former) {
+		int64_t of_former = due_of_former(a, now);
+
+		watch_out(a->former);
+		at = of_former < at ? of_former : at;
 	}
 	if (at == a->armed_ns)
 		return;
@@ -164,7 +192,7 @@ void sender_plan_next(struct sender *a, const char *why)
 	int64_t now = clock_mono();
 	bool lived = now - a->started_ns > HTTP_SENDER_LAST_MS * NS_PER_MSEC;
 
-	a->wait_ms = lived || !a->wait_ms || a->stale_ns ? HTTP_SENDER_FIRST_MS : 2 * a->wait_ms;
+	a->wait_ms = lived || !a->wait_ms ? HTTP_SENDER_FIRST_MS : 2 * a->wait_ms;
 	if (a->wait_ms > HTTP_SENDER_LAST_MS)
 		a->wait_ms = HTTP_SENDER_LAST_MS;
 	a->next_ns = now + a->wait_ms * NS_PER_MSEC;

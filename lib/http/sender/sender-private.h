@@ -38,7 +38,7 @@ struct sender {
 	struct http_process process;
 	struct channel channel; /* fd -1: no process runs */
 	int pidfd;
-	int late;   /* pidfd of one that was killed and has not ended yet; -1: there is none */
+	int unreaped; /* pidfd of one that was killed and has not ended yet; -1: there is none */
 	bool ready; /* it has said that it is confined */
 	bool watches_out;
 	int broken;        /* why it is to be ended, and is told no more; 0: it is not */
@@ -53,8 +53,12 @@ struct sender {
 	uint64_t last_id, starts;
 	int64_t started_ns, wait_ms, next_ns; /* next_ns: when another is started */
 	int64_t silent_ns;                    /* since when a withdrawal has no answer; 0: none */
-	int64_t stale_ns;                     /* since when its files are known to be old; 0: not */
 	int64_t armed_ns;                     /* INT64_MAX: the timer is off */
+	/* The process before this one, with the requests that it still makes: it has
+	 * what belongs to a process: channel to aside, started_ns and silent_ns. NULL: there is
+	 * none. */
+	struct sender *former;
+	int64_t former_until_ns; /* how long it may take for them */
 };
 
 /* process.c: 0, or why there is none. */
@@ -63,16 +67,16 @@ int sender_start(struct sender *a);
  * ends when it can, and is reaped when the next is started. `leave` gives it a moment to take leave
  * of servers, which is for one that listens. How it ended is in ret_how. What it has said can still
  * be read. */
-void sender_reap(struct sender *a, bool leave, char *ret_how, size_t n);
+void sender_stop(struct sender *a, bool leave, char *ret_how, size_t n);
 /* The same, unless none runs or that has been done, and forgets what it has said. */
-void sender_close(struct sender *a, bool leave, char *ret_how, size_t n);
-/* Reaps the one that is late if it has ended by now, and forgets it. */
-void sender_bury(struct sender *a);
-/* What `broken` means; `how` is sender_close's. */
+void sender_discard(struct sender *a, bool leave, char *ret_how, size_t n);
+/* Reaps the one that was killed if it has ended by now, and forgets it in any case. */
+void sender_forget_unreaped(struct sender *a);
+/* What `broken` means; `how` is sender_stop's. */
 const char *sender_reason(const struct sender *a, const char *how);
 /* Sets the time of the next one, and tells the owner. */
 void sender_plan_next(struct sender *a, const char *why);
-/* Sets the one timer, and watches for room where something waits for it. */
+/* Sets the one timer, and watches for room where something waits for it: of the former one, too. */
 void sender_arm(struct sender *a);
 void sender_clear_aside(struct sender *a);
 

@@ -6,6 +6,7 @@
 #include "http/sender/sender-private.h"
 
 #include "base/check.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "http/sender/readable.h"
 #include "http/sender/wire.h"
@@ -14,6 +15,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_ASIDE   (16u << 20) /* while a request is withdrawn */
 #define WITHDRAW_MS 1000
@@ -58,25 +60,33 @@ static bool handle_next(struct sender *a)
 	return some;
 }
 
+#define WHY_BYTES 1100
+
 /* What it had said counts, however it has ended: what it has sent is not to be sent again. There is
  * no more of it than the socket holds. */
-static void end_process(struct sender *a)
+static void hear_out(struct sender *a, char *ret_why)
 {
-	char how[64] = "", why[1100], text[1200];
-	struct waiting *w;
+	char how[64] = "";
 
 	/* One that has closed its socket has begun to end, and says so as it would have. */
-	sender_reap(a, false, how, sizeof(how));
+	sender_stop(a, false, how, sizeof(how));
 	handle_aside(a);
 	while (handle_next(a))
 		;
 	vec_each (&a->requests.items, item) {
-		w = (struct waiting *)*item;
+		struct waiting *w = (struct waiting *)*item;
+
 		w->given = sender_was_given(a, w);
 	}
-	snprintf(why, sizeof(why), "%s", sender_reason(a, how));
-	sender_close(a, false, how, sizeof(how));
-	sender_plan_next(a, why);
+	snprintf(ret_why, WHY_BYTES, "%s", sender_reason(a, how));
+	sender_discard(a, false, how, sizeof(how));
+}
+
+static void fail_requests(struct sender *a, const char *why)
+{
+	struct waiting *w;
+	char text[1200];
+
 	while ((w = (struct waiting *)numbered_last(&a->requests))) {
 		snprintf(text, sizeof(text),
 			 "the process that speaks to %.300s ended before there was an answer: "
@@ -84,6 +94,50 @@ static void end_process(struct sender *a)
 			 w->peer, why);
 		waiting_end(a, w, -ECONNRESET, w->given, text);
 	}
+}
+
+static void end_process(struct sender *a)
+{
+	char why[WHY_BYTES];
+
+	hear_out(a, why);
+	sender_plan_next(a, why);
+	fail_requests(a, why);
+}
+
+/* Of one whose requests have ended or are freed. */
+static void free_former(struct sender *a)
+{
+	struct sender *former = a->former;
+	char how[64];
+
+	a->former = NULL;
+	sender_discard(former, false, how, sizeof(how));
+	if (former->unreaped >= 0) {
+		sender_forget_unreaped(a);
+		a->unreaped = take_fd(former->unreaped);
+	}
+	vec_free(&former->aside);
+	numbered_free(&former->requests);
+	vec_free(&former->deadlines.items);
+	free(former);
+}
+
+/* The former one goes when its last request has. What a callback asks meanwhile is of the next. */
+static void settle_former(struct sender *a)
+{
+	struct sender *former = a->former;
+	char why[WHY_BYTES];
+
+	if (former && !former->broken && former->requests.items.n &&
+	    clock_mono() >= a->former_until_ns)
+		former->broken = -ESTALE;
+	if (former && former->broken) {
+		hear_out(former, why);
+		fail_requests(former, why);
+	}
+	if (former && !former->requests.items.n)
+		free_former(a);
 }
 
 static void start_next(struct sender *a)
@@ -129,21 +183,36 @@ static void settle(struct sender *a)
 {
 	if (a->broken)
 		end_process(a);
+	settle_former(a);
 	sender_arm(a);
+}
+
+static void attend(struct sender *a, uint32_t events)
+{
+	if (events & HTTP_OUT)
+		flush(a);
+	read_messages(a);
 }
 
 static void sender_ready(struct http_client *base, int fd, uint32_t events)
 {
 	struct sender *a = (struct sender *)base;
 
-	if (fd != a->channel.fd)
-		return;
 	a->in_turn = true;
-	if (events & HTTP_OUT)
-		flush(a);
-	read_messages(a);
+	if (fd == a->channel.fd)
+		attend(a, events);
+	else if (a->former && fd == a->former->channel.fd)
+		attend(a->former, events);
 	settle(a);
 	a->in_turn = false;
+}
+
+/* Who was stopped himself finds that time is over and that the answer is there. */
+static void look(struct sender *a)
+{
+	read_messages(a);
+	if (!a->broken && is_overdue(a))
+		a->broken = -ETIMEDOUT;
 }
 
 static void sender_timeout(struct http_client *base)
@@ -152,58 +221,54 @@ static void sender_timeout(struct http_client *base)
 
 	a->armed_ns = INT64_MAX;
 	a->in_turn = true;
-	if (a->channel.fd < 0) {
-		if (clock_mono() >= a->next_ns)
-			start_next(a);
-	} else {
-		/* Who was stopped himself finds that time is over and that the answer is there. */
-		read_messages(a);
-		if (!a->broken && is_overdue(a))
-			a->broken = -ETIMEDOUT;
-	}
+	if (a->channel.fd >= 0)
+		look(a);
+	else if (clock_mono() >= a->next_ns)
+		start_next(a);
+	if (a->former)
+		look(a->former);
 	settle(a);
 	a->in_turn = false;
 }
 
 /* --- What its owner asks --- */
 
-/* Whether a request runs that is not simply made anew. */
-static bool is_needed(const struct sender *a)
-{
-	vec_each (&a->requests.items, w)
-		if (!((const struct waiting *)*w)->request.data)
-			return true;
-	return false;
-}
-
-/* Whether the process is to be replaced since its files were. A request that is not simply made
- * anew keeps it for a while only: until there is another, requests to other servers may fail. */
-static bool is_worn(struct sender *a)
+/* The process goes on with its requests, and has no further ones. False: memory is short. */
+static bool make_former(struct sender *a)
 {
 	int64_t keep_ms = a->process.stale_ms ? a->process.stale_ms : HTTP_SENDER_STALE_MS;
+	struct sender *former = malloc(sizeof(*former));
 
-	if (!a->process.is_stale || !a->process.is_stale(a->process.context)) {
-		a->stale_ns = 0;
+	if (!former)
 		return false;
-	}
-	if (!a->stale_ns)
-		a->stale_ns = clock_mono();
-	return !is_needed(a) || clock_mono() - a->stale_ns >= keep_ms * NS_PER_MSEC;
+	*former = *a;
+	former->unreaped = -1;
+	a->former = former;
+	a->former_until_ns = clock_mono() + keep_ms * NS_PER_MSEC;
+	a->channel = (struct channel){.fd = -1};
+	a->pidfd = -1;
+	a->ready = a->watches_out = a->heard_out = false;
+	a->requests = (struct numbered_table){0};
+	a->deadlines = (struct due_heap){0};
+	memset(&a->aside, 0, sizeof(a->aside));
+	a->aside_bytes = 0;
+	return true;
 }
 
-/* Not from a callback, whose answer may lie in what is freed. */
+/* Replaces a process that can no longer read what it is to read. Not from a callback, whose answer
+ * may lie in what is moved; and not while there is a former one, so that there are two at most. */
 static void renew(struct sender *a)
 {
 	char how[64];
 
-	if (a->channel.fd < 0 || a->broken || a->in_turn || !is_worn(a))
+	if (a->channel.fd < 0 || a->broken || a->in_turn || a->former || !a->process.is_stale ||
+	    !a->process.is_stale(a->process.context))
 		return;
-	if (a->requests.items.n) {
-		a->broken = -ESTALE; /* their `done` is not called here */
-	} else {
-		sender_close(a, false, how, sizeof(how));
-		start_next(a);
-	}
+	if (!a->requests.items.n)
+		sender_discard(a, false, how, sizeof(how));
+	else if (!make_former(a))
+		return;
+	start_next(a);
 }
 
 static int put_request(struct sender *a, uint64_t id, const struct http_config *config,
@@ -303,9 +368,15 @@ static int sender_send(struct http_client *base, const struct http_config *confi
 	return r;
 }
 
+/* Which process makes the request; the last one, if none does. */
+static struct sender *maker_of(struct sender *a, uint64_t id)
+{
+	return a->former && sender_find(a->former, id) ? a->former : a;
+}
+
 static void sender_cancel(struct http_client *base, uint64_t id)
 {
-	struct sender *a = (struct sender *)base;
+	struct sender *a = maker_of((struct sender *)base, id);
 	struct waiting *w = sender_find(a, id);
 
 	if (!w)
@@ -313,7 +384,7 @@ static void sender_cancel(struct http_client *base, uint64_t id)
 	waiting_unlink(a, w);
 	waiting_free(w);
 	sender_put(a, WIRE_CANCEL, id, STR_NULL);
-	sender_arm(a);
+	sender_arm((struct sender *)base);
 }
 
 static int set_aside(struct sender *a, const struct channel_message *m)
@@ -411,7 +482,7 @@ static bool await_withdrawn(struct sender *a, uint64_t id, bool *ret_sent)
 
 static bool sender_withdraw(struct http_client *base, uint64_t id)
 {
-	struct sender *a = (struct sender *)base;
+	struct sender *a = maker_of((struct sender *)base, id);
 	struct waiting *w = sender_find(a, id);
 	bool sent = false;
 
@@ -425,22 +496,32 @@ static bool sender_withdraw(struct http_client *base, uint64_t id)
 	}
 	sent |= w->left;
 	waiting_free(w);
-	sender_arm(a);
+	sender_arm((struct sender *)base);
 	return sent;
 }
 
-static void sender_free(struct http_client *base)
+static void free_requests(struct sender *a)
 {
-	struct sender *a = (struct sender *)base;
 	struct waiting *w;
-	char how[64];
 
 	while ((w = (struct waiting *)numbered_last(&a->requests))) {
 		waiting_unlink(a, w);
 		waiting_free(w);
 	}
-	sender_close(a, !a->broken, how, sizeof(how));
-	sender_bury(a);
+}
+
+static void sender_free(struct http_client *base)
+{
+	struct sender *a = (struct sender *)base;
+	char how[64];
+
+	if (a->former) {
+		free_requests(a->former);
+		free_former(a);
+	}
+	free_requests(a);
+	sender_discard(a, !a->broken, how, sizeof(how));
+	sender_forget_unreaped(a);
 	if (a->armed_ns != INT64_MAX)
 		a->loop.timer(a->loop.context, -1);
 	vec_free(&a->aside);
@@ -484,7 +565,7 @@ int http_sender_new(const struct http_loop *loop, const struct http_process *pro
 	a->base.calls = &calls;
 	a->loop = *loop;
 	a->process = *process;
-	a->channel.fd = a->pidfd = a->late = -1;
+	a->channel.fd = a->pidfd = a->unreaped = -1;
 	a->next_ns = a->armed_ns = INT64_MAX;
 	start_next(a);
 	if (a->channel.fd >= 0)

@@ -6,9 +6,10 @@
  *
  * A process that ends, breaks the rules or no longer answers is replaced after a while. Its
  * requests end as those of a broken connection do (-ECONNRESET): `sent` wherever the process had
- * been given all of the request. One whose files were replaced is, too: at once where it has no
- * requests; after a while, and with them, where their answers are streams, which are asked for
- * anew; and not before the others have ended, unless that takes more than a minute. */
+ * been given all of the request. One whose files were replaced is, too, but at once: the next one
+ * gets all further requests, and beside it the former goes on with those that it makes until they
+ * have ended, or for a minute. What it still makes then (streams) ends likewise. Where files are
+ * replaced meanwhile, that comes after it: there are two processes at most. */
 #pragma once
 
 #include "http/http.h"
@@ -20,7 +21,7 @@
  * lived longer than that. */
 #define HTTP_SENDER_FIRST_MS 1000
 #define HTTP_SENDER_LAST_MS  60000
-/* How long requests may keep one whose files were replaced. */
+/* How long one whose files were replaced may go on with its requests. */
 #define HTTP_SENDER_STALE_MS 60000
 
 struct http_process {
@@ -31,7 +32,8 @@ struct http_process {
 	/* It has ended, or could not be started; and another is in so many milliseconds. */
 	void (*ended)(void *context, const char *why, int64_t after_ms);
 	/* Whether one that is started now could read what the last cannot: files that it is
-	 * confined to were replaced. It is then replaced before the next request. NULL: never. */
+	 * confined to were replaced. Another is then started before the next request. NULL:
+	 * never. */
 	bool (*is_stale)(void *context);
 	int64_t stale_ms; /* HTTP_SENDER_STALE_MS where it is 0 */
 };

@@ -5,24 +5,24 @@
 #include "testing/test.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int start(void *context, int *ret_socket, int *ret_pidfd)
+static struct acted_process fork_one(const struct acted *a)
 {
-	struct acted *a = context;
+	struct acted_process p;
 	int fds[2];
 
-	a->starts++;
-	a->stale = false;
-	if (a->fault)
-		return a->fault;
 	expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
-	a->pid = fork();
-	expect(a->pid >= 0);
-	if (a->pid == 0) {
+	p = (struct acted_process){fds[0], fork()};
+	expect(p.pid >= 0);
+	if (p.pid == 0) {
+		/* Those that were forked after it have its other end, too. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[0]);
 		if (!a->script)
 			_exit(http_serve(fds[1]) < 0);
@@ -30,7 +30,21 @@ static int start(void *context, int *ret_socket, int *ret_pidfd)
 		_exit(7);
 	}
 	close(fds[1]);
-	*ret_socket = fds[0];
+	return p;
+}
+
+static int start(void *context, int *ret_socket, int *ret_pidfd)
+{
+	struct acted *a = context;
+	struct acted_process p;
+
+	a->starts++;
+	a->stale = false;
+	if (a->fault)
+		return a->fault;
+	p = a->further ? a->forked[--a->further] : fork_one(a);
+	a->pid = p.pid;
+	*ret_socket = p.socket;
 	*ret_pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
 	return *ret_pidfd < 0 ? -errno : 0;
 }
@@ -65,10 +79,14 @@ int acted_client(struct acted *a, struct test_loop *loop, struct error *err)
 void acted_begin(struct exchange *x, struct acted *a, test_serve_fn serve, void *context)
 {
 	struct error err = ERROR_NULL;
+	int further = a->further;
 
 	memset(x, 0, sizeof(*x));
+	a->further = 0;
 	if (acted_client(a, &x->loop, &err))
 		test_fail(__FILE__, __LINE__, "%s", err.text);
+	for (; a->further < further; a->further++)
+		a->forked[a->further] = fork_one(a);
 	exchange_serve(x, serve, context);
 }
 

@@ -7,11 +7,20 @@
 
 #include <sys/types.h>
 
+struct acted_process {
+	int socket;
+	pid_t pid;
+};
+
 struct acted {
 	void (*script)(int socket); /* NULL: a good one */
 	int fault;                  /* of starting it */
 	bool stale;
 	int64_t stale_ms;
+	/* Processes beside the first one, forked before the server's thread is there: a fork may
+	 * keep a lock of the allocator's that the thread held. */
+	int further;
+	struct acted_process forked[3];
 	int starts, ends;
 	pid_t pid;
 	char why[512];
