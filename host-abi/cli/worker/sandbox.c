@@ -5,6 +5,7 @@
 #include "cli/worker/sandbox.h"
 
 #include "base/check.h"
+#include "cli/malloc-tuning.h"
 #include "proc/client-files.h"
 #include "proc/privileges.h"
 #include "proc/syscall-filter.h"
@@ -27,7 +28,8 @@
 #endif
 
 #define ADDRESSES ((rlim_t)1 << 30)
-/* Each thread that finds a name reserves 136 MiB of them, for its stack and its heap. */
+/* Each thread reserves 8 MiB of them for its stack, and in an isolated component 128 MiB for a heap
+ * of its own. */
 #define ADDRESSES_SENDING ((rlim_t)8 << 30)
 /* Twice as many as pyroscope.scrape has requests under way at most. */
 #define DESCRIPTORS_SENDING 16384
@@ -128,6 +130,9 @@ int sandbox_enter_isolated(struct error *err)
 int sandbox_enter_sending(struct error *err)
 {
 	int r = limit(RLIMIT_CORE, 0);
+
+	/* Else each thread that finds a name has an arena. */
+	heap_keep_small();
 
 	if (r == 0)
 		r = limit(RLIMIT_NOFILE, DESCRIPTORS_SENDING);
