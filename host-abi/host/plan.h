@@ -48,6 +48,7 @@ struct plan_literal {
 struct plan_file {
 	const char *path;
 	uint64_t hash; /* file_content_hash, when it was read or before */
+	const bool *bad; /* of a draft: whether the item is left out that names it; or NULL */
 };
 
 /* A component that is not made yet: it names a value of `waits_for` that was not supplied, or

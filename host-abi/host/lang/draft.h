@@ -3,13 +3,14 @@
  * positions stay those of the names that references found.
  *
  *     plan.c      sources → blocks → nodes with arguments → edges
- *     module.c    custom components and foreach → blocks
+ *     module.c    custom components → blocks
+ *     foreach.c   rounds of foreach → blocks
  *     import.c    modules in other files
  *     fetched.c   modules that come from servers
  *     local-file.c files whose content is a value
  *     settings.c  blocks that configure the agent itself
  *     implicit.c  symbolizers and services that nobody wrote down
- *     sort.c      the order, and what runs in circles
+ *     sort.c      the order, what runs in circles, and what waits
  *     validate.c  what the components themselves have to say */
 #pragma once
 
@@ -142,7 +143,7 @@ struct draft_ends draft_edges_by(struct draft *d, bool to);
  * there is a circle, which is reported, or no memory. */
 uint32_t *draft_sort(struct draft *d);
 
-/* Takes out what waits for a value, and what names it (waiting.c). */
+/* Takes out what waits for a value, and what names it (sort.c). */
 void draft_set_aside(struct draft *d);
 
 /* Puts symbolizers and services in. `order` is of draft_sort. */

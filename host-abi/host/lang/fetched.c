@@ -11,6 +11,18 @@
 /* Each may be 1 MiB, and is kept three times while it changes. */
 #define MAX_FETCHED 64
 
+/* Has all arguments evaluated, for who counts what they name; no more comes of it. */
+static void name_all(struct draft *d, const struct stmt *body)
+{
+	struct andiron_value value;
+
+	for (const struct stmt *x = body; x; x = x->next)
+		if (x->block)
+			name_all(d, x->body);
+		else if (x->value)
+			eval(&d->l, x->value, &value);
+}
+
 /* The URL, if it is known now: it may name a value, or what is no component yet, of which is spoken
  * when the component is bound. */
 static struct str url_of(struct draft *d, const struct scope *scope, const struct stmt *s)
@@ -18,9 +30,14 @@ static struct str url_of(struct draft *d, const struct scope *scope, const struc
 	/* Who looks into what was refused is sure that an error was told. */
 	struct diags *diags = d->l.diags, unsaid = {.arena = ARENA_NULL, .n_errors = 1};
 	struct andiron_value value = {0};
+	const char *waits_for = d->l.waits_for;
+	size_t n_uses = d->l.value_uses.n;
 
 	d->l.diags = &unsaid;
 	d->l.scope = scope;
+	name_all(d, s->body);
+	d->l.value_uses.n = n_uses;
+	d->l.waits_for = waits_for;
 	for (const struct stmt *x = s->body; x; x = x->next)
 		if (!x->block && x->value && str_is(x->name, "url") &&
 		    !eval(&d->l, x->value, &value))

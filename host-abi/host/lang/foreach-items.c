@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/clock.h"
-#include "host/lang/import.h"
 #include "host/lang/module.h"
 #include "host/lang/supplied.h"
 #include "host/lang/values/eval.h"
@@ -292,20 +291,22 @@ static void note_component(struct draft *d, const struct registered_component *r
 
 static void note_template(struct draft *d, const struct scope *scope, const struct stmt *template)
 {
-	for (const struct stmt *s = template->body; s && !d->l.no_memory; s = s->next) {
-		const struct registered_component *registered;
+	const struct registered_component *registered;
 
+	for (const struct stmt *s = template->body; s && !d->l.no_memory; s = s->next) {
+		if (module_may_bring(scope->space, template, s->name)) {
+			d->awaits_modules = true; /* a custom component may be any */
+			registered = s->block ? draft_find(d, s->name) : NULL;
+			if (registered)
+				note_component(d, registered);
+			continue;
+		}
 		if (!s->block || str_is(s->name, "local.file"))
 			continue;
 		if (str_is(s->name, "foreach")) {
 			for (const struct stmt *x = s->body; x; x = x->next)
 				if (x->block && str_is(x->name, "template"))
 					note_template(d, scope, x);
-			continue;
-		}
-		if (module_declares(scope->space, s->name) ||
-		    import_waits_for(scope->space, s->name)) {
-			d->awaits_modules = true; /* a custom component may be any */
 			continue;
 		}
 		registered = draft_find(d, s->name);
@@ -548,13 +549,12 @@ static bool note_files(struct draft *d)
 {
 	struct draft_left_out *out = d->left_out;
 
-	vec_each (&d->l.custom, custom) {
-		const struct binding *b = (*custom)->exports;
-		struct plan_file file = {.path = NULL};
+	vec_each (&d->files, named) {
+		const struct plan_file file = {
+			.path = arena_str(&out->arena, str_of(named->path)).p, .hash = named->hash};
 
-		if (!(*custom)->n_exports || !b->path || !b->scope->item || !b->scope->item->bad)
+		if (!named->bad || !*named->bad)
 			continue;
-		file = (struct plan_file){arena_str(&out->arena, str_of(b->path)).p, b->hash};
 		if (!file.path || !vec_push(&out->files, file))
 			return false;
 	}

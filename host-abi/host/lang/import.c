@@ -89,12 +89,17 @@ const char *import_waits_for(const struct space *space, struct str name)
 }
 
 /* What the module's text declares. */
-static bool add_text(struct draft *d, const struct scope *scope, const char *name, struct str text)
+static bool add_text(struct draft *d, const struct scope *scope, const struct place *place,
+		     const char *name, struct str text)
 {
 	struct source *source = lang_array(&d->l, struct source, 1);
 	size_t errors = d->l.diags->n_errors;
 	const struct stmt *first = NULL;
 
+	if (d->imported.n >= MAX_FILES) {
+		lang_error(&d->l, *place, NULL, "more than %d modules are imported", MAX_FILES);
+		return false;
+	}
 	if (!source || !vec_push(&d->imported, source)) {
 		d->l.no_memory = true;
 		return false;
@@ -113,10 +118,6 @@ static bool add_file(struct draft *d, const struct scope *scope, const struct ex
 	struct str copy;
 	int r;
 
-	if (d->imported.n >= MAX_FILES) {
-		lang_error(&d->l, e->place, NULL, "more than %d modules are imported", MAX_FILES);
-		return false;
-	}
 	/* One byte more than is taken, so that what is too long is told as such. */
 	r = file_read(AT_FDCWD, path, &text, PARSE_MAX_SOURCE + 1);
 	if (r < 0 && r != -E2BIG) {
@@ -127,7 +128,7 @@ static bool add_file(struct draft *d, const struct scope *scope, const struct ex
 	}
 	copy = lang_str(&d->l, buf_str(&text));
 	buf_free(&text);
-	return copy.p && add_text(d, scope, path, copy);
+	return copy.p && add_text(d, scope, &e->place, path, copy);
 }
 
 static int is_configuration(const struct dirent *entry)
@@ -172,6 +173,14 @@ static const char *folder_of(struct draft *d, const char *path, bool is_folder)
 	return slash < s.n ? lang_str(&d->l, str_first(s, slash ? slash : 1)).p : ".";
 }
 
+/* One that is missing may come. */
+static void note_file(struct draft *d, const char *path)
+{
+	const struct plan_file file = {path, file_content_hash(path), d->l.diags->subject};
+
+	d->l.no_memory |= !vec_push(&d->files, file);
+}
+
 static bool add_path(struct draft *d, struct scope *scope, const struct expr *e, struct str value)
 {
 	struct str path = lang_str(&d->l, value);
@@ -180,6 +189,7 @@ static bool add_path(struct draft *d, struct scope *scope, const struct expr *e,
 	if (!path.p)
 		return false;
 	if (stat(path.p, &st) < 0) {
+		note_file(d, path.p);
 		lang_error(&d->l, e->place, NULL, "cannot read the module %s: %s", path.p,
 			   strerror(errno));
 		return false;
@@ -191,8 +201,7 @@ static bool add_path(struct draft *d, struct scope *scope, const struct expr *e,
 	}
 	scope->space->folder = folder_of(d, path.p, S_ISDIR(st.st_mode));
 	/* Before it is read, so that what changes meanwhile is seen as changed. */
-	d->l.no_memory |=
-		!vec_push(&d->files, ((struct plan_file){path.p, file_content_hash(path.p)}));
+	note_file(d, path.p);
 	if (!scope->space->folder || d->l.no_memory)
 		return false;
 	return S_ISDIR(st.st_mode) ? add_folder(d, scope, e, path.p)
@@ -258,7 +267,28 @@ static bool add_fetched(struct draft *d, const struct scope *scope, const struct
 
 	if (!inside || !fetched_get(d, scope, s, &made->space, &module, &made->waits_for))
 		return false;
-	return made->waits_for || add_text(d, inside, module.name, module.text);
+	return made->waits_for || add_text(d, inside, &s->place, module.name, module.text);
+}
+
+/* It is read before the agent runs, when no component has supplied a value. */
+static bool eval_source(struct draft *d, const struct stmt *s, struct andiron_value *ret)
+{
+	size_t first = d->l.value_uses.n;
+	const char *supplier;
+	bool good;
+
+	scope_window(&d->l);
+	d->l.waits_for = NULL;
+	good = eval(&d->l, s->value, ret);
+	supplier = d->l.value_uses.n > first
+			   ? d->l.names.list.p[d->l.value_uses.p[first].node].id
+			   : d->l.waits_for;
+	if (supplier)
+		lang_error(&d->l, s->value->place, NULL,
+			   "modules are read before the agent runs, so %.*s cannot be what %s "
+			   "supplies",
+			   STR_FMT(s->name), supplier);
+	return good && !supplier;
 }
 
 bool import_block(struct draft *d, const struct scope *scope, const struct stmt *s)
@@ -291,7 +321,7 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 	inside = made ? scope_inside(d, scope, s, made) : NULL;
 	d->l.scope = scope;
 	local_file_detect(d, s);
-	if (!inside || !eval(&d->l, source->value, &value))
+	if (!inside || !eval_source(d, source, &value))
 		return false;
 	if (value.kind != ANDIRON_VALUE_STRING) {
 		lang_error(&d->l, source->value->place, NULL, "%s is a string, not %s",
@@ -304,5 +334,5 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 	name = arena_printf(d->l.arena, "%s of %s:%u", kinds[kind].source, s->place.source->name,
 			    source->value->place.line);
 	d->l.no_memory |= !name;
-	return name && add_text(d, inside, name, text);
+	return name && add_text(d, inside, &s->place, name, text);
 }

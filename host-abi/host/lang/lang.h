@@ -47,6 +47,7 @@ struct lang {
 	VEC(struct value_copy) copies;    /* of it */
 	VEC(struct value_use) value_uses; /* in the order of evaluation */
 	VEC(uint32_t) told;               /* by node: in which window its value was told last */
+	uint32_t n_bindings_named;        /* arguments and variables, each time */
 	uint32_t window, n_windows;       /* of value_uses: of what is evaluated, and how many */
 	const char *waits_for; /* whose value was named last though nobody has sent it, or NULL */
 	struct str storage;    /* the agent's directory, absolute; or nothing */

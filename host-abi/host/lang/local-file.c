@@ -48,21 +48,19 @@ void local_file_detect(struct draft *d, const struct stmt *s)
 		d->poll_ns = ns;
 }
 
-bool local_file_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+static void add(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	static const char *const known[] = {"filename", "detector", "poll_frequency", "is_secret",
 					    NULL};
 	const struct stmt *name = NULL;
 	struct custom *custom;
 
-	if (!str_is(s->name, NAME))
-		return false;
 	if (!s->label.n) {
 		lang_error(&d->l, s->place, "write " NAME " \"NAME\" { … }", NAME " needs a label");
-		return true;
+		return;
 	}
 	if (!module_only(d, s, known))
-		return true;
+		return;
 	for (const struct stmt *x = s->body; x; x = x->next)
 		if (str_is(x->name, "filename"))
 			name = x;
@@ -70,19 +68,26 @@ bool local_file_block(struct draft *d, const struct scope *scope, const struct s
 		lang_error(&d->l, s->place, NULL, NAME " needs the argument filename");
 	custom = name && name->value ? module_add_custom(d, scope, s, 1) : NULL;
 	if (!custom)
-		return true;
+		return;
 	custom->exports[custom->n_exports++] = (struct binding){
 		.name = STR("content"),
 		.expr = name->value,
 		.scope = scope,
 		.file = s,
 	};
-	return true;
+}
+
+void local_file_blocks(struct draft *d, const struct scope *scope, const struct stmt *first)
+{
+	for (const struct stmt *s = first; s && !d->l.no_memory; s = s->next)
+		if (s->block && str_is(s->name, NAME) && (!s->broken || s->labelled))
+			add(d, scope, s);
 }
 
 void local_file_read_all(struct draft *d)
 {
 	struct andiron_value value;
+	struct plan_file file;
 
 	for (size_t i = 0; i < d->l.custom.n && !d->l.no_memory; i++) {
 		struct custom *custom = d->l.custom.p[i];
@@ -94,9 +99,9 @@ void local_file_read_all(struct draft *d)
 		d->l.scope = b->scope;
 		draft_about(d, b->scope);
 		local_file_detect(d, b->file);
-		if (!binding_value(&d->l, b, b->expr, &value))
-			continue;
-		if (!vec_push(&d->files, ((struct plan_file){b->path, b->hash})))
+		binding_value(&d->l, b, b->expr, &value);
+		file = (struct plan_file){b->path, b->hash, d->l.diags->subject};
+		if (b->path && !vec_push(&d->files, file))
 			d->l.no_memory = true;
 	}
 	draft_about(d, NULL);

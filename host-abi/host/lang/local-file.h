@@ -9,8 +9,8 @@
 #include "host/lang/draft.h"
 #include "host/lang/values/scope.h"
 
-/* The block's effect, if it is one; else false. */
-bool local_file_block(struct draft *d, const struct scope *scope, const struct stmt *s);
+/* What a file or a body has of them, before its imports, which may be of what they hold. */
+void local_file_blocks(struct draft *d, const struct scope *scope, const struct stmt *first);
 
 /* Reads those that nothing names, so that what is wrong with them is told, too; keeps
  * the names of all in d->files. */

@@ -5,7 +5,6 @@
 
 #include "host/lang/values/eval.h"
 #include "host/lang/fetched.h"
-#include "host/lang/foreach-items.h"
 #include "host/lang/import.h"
 #include "host/lang/local-file.h"
 #include "host/lang/syntax/scan.h"
@@ -13,13 +12,13 @@
 
 #include "base/check.h"
 
-#define MAX_DEPTH     32
 #define MAX_ARGUMENTS 1000
 
 struct declaration {
 	struct str name;
 	const struct stmt *block;
 	struct space *inside; /* what its body sees */
+	const struct scope *around; /* the round of a template in which it stands, or NULL */
 	bool open;            /* an instance is being made */
 	struct declaration *next;
 };
@@ -41,7 +40,7 @@ static bool is_declaration(const struct stmt *s)
 	return s->block && (str_is(s->name, "declare") || import_is(s->name));
 }
 
-static bool check_label(struct draft *d, const struct stmt *s)
+bool module_has_label(struct draft *d, const struct stmt *s)
 {
 	if (s->label.n)
 		return scan_is_ident(s->label); /* else the parser said so */
@@ -84,13 +83,14 @@ static struct declaration *find(const struct space *space, struct str name)
 	return NULL;
 }
 
-static void declare(struct draft *d, struct space *space, const struct stmt *s)
+static void declare(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
+	struct space *space = scope->space;
 	struct declaration *known = s->label.n ? find_in(space, s->label) : NULL;
 	struct declaration *made = lang_array(&d->l, struct declaration, 1);
 	struct space *inside = lang_array(&d->l, struct space, 1);
 
-	if (!check_label(d, s) || !made || !inside)
+	if (!module_has_label(d, s) || !made || !inside)
 		return;
 	if (known) {
 		module_refuse_second(d, s, &known->block->place);
@@ -98,6 +98,7 @@ static void declare(struct draft *d, struct space *space, const struct stmt *s)
 	}
 	*inside = (struct space){.around = space, .folder = space->folder};
 	*made = (struct declaration){.name = s->label, .block = s, .inside = inside};
+	made->around = scope->variable ? scope : scope->around;
 	made->next = space->declarations;
 	space->declarations = made;
 }
@@ -109,9 +110,9 @@ void module_declare(struct draft *d, const struct scope *scope, const struct stm
 		if (s->broken)
 			continue;
 		if (s->block && str_is(s->name, "declare"))
-			declare(d, scope->space, s);
+			declare(d, scope, s);
 		else if (s->block && import_is(s->name)) {
-			if (check_label(d, s) && !import_block(d, scope, s))
+			if (module_has_label(d, s) && !import_block(d, scope, s))
 				check(d->l.no_memory || d->l.diags->n_errors > 0);
 		} else if (module)
 			lang_error(&d->l, s->place, "a module holds blocks of declare and import",
@@ -229,7 +230,7 @@ static void add_argument(struct draft *d, struct scope *inside, const struct sco
 	const struct stmt *fallback = module_attribute(argument->body, "default");
 	struct binding b = {.name = argument->label, .scope = inside};
 
-	if (!check_label(d, argument) || !module_only(d, argument, known) ||
+	if (!module_has_label(d, argument) || !module_only(d, argument, known) ||
 	    !is_new(d, argument, inside->arguments, inside->n_arguments))
 		return;
 	for (const struct stmt *s = instance->body; s; s = s->next)
@@ -253,7 +254,7 @@ static void add_export(struct draft *d, struct custom *custom, const struct scop
 	static const char *const known[] = {"comment", "value", NULL};
 	const struct stmt *value = module_attribute(export->body, "value");
 
-	if (!check_label(d, export) || !module_only(d, export, known) ||
+	if (!module_has_label(d, export) || !module_only(d, export, known) ||
 	    !is_new(d, export, custom->exports, custom->n_exports))
 		return;
 	if (!value) {
@@ -313,7 +314,7 @@ struct custom *module_add_custom(struct draft *d, const struct scope *scope, con
 	return custom;
 }
 
-static struct scope *scope_new(struct draft *d, const struct scope *outside, const char *prefix)
+struct scope *module_scope(struct draft *d, const struct scope *outside, const char *prefix)
 {
 	struct scope *scope = prefix ? lang_array(&d->l, struct scope, 1) : NULL;
 
@@ -326,12 +327,30 @@ static struct scope *scope_new(struct draft *d, const struct scope *outside, con
 	return scope;
 }
 
-/* Its blocks, but for those that instantiate() takes. */
-static void add_blocks(struct draft *d, const struct scope *scope, const struct stmt *first)
+void module_blocks(struct draft *d, const struct scope *scope, const struct stmt *first)
 {
 	for (const struct stmt *s = first; s && !d->l.no_memory; s = s->next)
 		if (!is_declaration(s) && !(s->block && is_one_of(s->name, parts, 2)))
 			draft_block(d, scope, s);
+}
+
+/* What a body declares and imports: once, unless the arguments of an instance decide it. */
+static void declare_inside(struct draft *d, struct scope *inside, struct declaration *declared)
+{
+	uint32_t named = d->l.n_bindings_named;
+
+	inside->space = declared->inside;
+	if (declared->inside->seen)
+		return;
+	inside->space = lang_array(&d->l, struct space, 1);
+	if (!inside->space)
+		return;
+	*inside->space = *declared->inside;
+	module_declare(d, inside, declared->block->body, false);
+	if (d->l.n_bindings_named != named)
+		return;
+	inside->space->seen = true;
+	declared->inside = inside->space;
 }
 
 static void instantiate(struct draft *d, const struct scope *outside, struct declaration *declared,
@@ -340,13 +359,13 @@ static void instantiate(struct draft *d, const struct scope *outside, struct dec
 	const struct stmt *body = declared->block->body;
 	size_t n = count(body, "argument");
 	struct custom *custom = module_add_custom(d, outside, s, count(body, "export"));
-	struct scope *inside =
-		custom ? scope_new(d, outside, arena_printf(d->l.arena, "%s/", custom->id)) : NULL;
+	const char *prefix = custom ? arena_printf(d->l.arena, "%s/", custom->id) : NULL;
+	struct scope *inside = custom ? module_scope(d, outside, prefix) : NULL;
 
 	if (!inside)
 		return;
 	inside->custom = true;
-	inside->space = declared->inside;
+	inside->around = declared->around;
 	inside->arguments = n <= MAX_ARGUMENTS ? lang_array(&d->l, struct binding, n) : NULL;
 	if (n > MAX_ARGUMENTS)
 		lang_error(&d->l, s->place, NULL, "%s has more than %d arguments", custom->id,
@@ -354,10 +373,6 @@ static void instantiate(struct draft *d, const struct scope *outside, struct dec
 	if (!inside->arguments)
 		return;
 	declared->open = true;
-	if (!declared->inside->seen) {
-		declared->inside->seen = true;
-		module_declare(d, inside, body, false);
-	}
 	for (const struct stmt *part = body; part; part = part->next) {
 		d->l.scope = inside;
 		if (part->block && !part->broken && str_is(part->name, "argument"))
@@ -366,22 +381,24 @@ static void instantiate(struct draft *d, const struct scope *outside, struct dec
 			add_export(d, custom, inside, part);
 	}
 	check_arguments(d, inside, s);
-	add_blocks(d, inside, body);
+	local_file_blocks(d, inside, body);
+	declare_inside(d, inside, declared);
+	module_blocks(d, inside, body);
 	declared->open = false;
 }
 
 static void custom_block(struct draft *d, const struct scope *scope, struct declaration *declared,
 			 const struct stmt *s)
 {
-	if (!check_label(d, s) || s->broken)
+	if (!module_has_label(d, s) || s->broken)
 		return;
 	if (declared->open)
 		lang_error(&d->l, s->place, NULL, "declare \"%.*s\" contains itself",
 			   STR_FMT(str_first(declared->name, 200)));
-	else if (scope->depth >= MAX_DEPTH)
+	else if (scope->depth >= MODULE_MAX_DEPTH)
 		lang_error(&d->l, s->place, NULL,
 			   "custom components stand within each other more than %d levels deep",
-			   MAX_DEPTH);
+			   MODULE_MAX_DEPTH);
 	else
 		instantiate(d, scope, declared, s);
 }
@@ -393,185 +410,17 @@ static bool awaited_block(struct draft *d, const struct scope *scope, const stru
 
 	if (!waits_for || draft_find(d, s->name))
 		return false;
-	if (check_label(d, s) && !s->broken)
+	if (module_has_label(d, s) && !s->broken)
 		fetched_wait(d, scope, s, waits_for);
 	return true;
 }
 
-/* --- foreach --- */
-
-bool module_declares(const struct space *space, struct str name)
+bool module_may_bring(const struct space *space, const struct stmt *template, struct str name)
 {
-	return find(space, name);
-}
-
-/* One round: the template's components under the ids foreach.LABEL/KEY/…, where the variable is the
- * element. `list`: of which it is an item, or NULL. */
-static void add_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
-		      struct binding variable, const char *key, struct draft_list *list)
-{
-	const char *prefix = arena_printf(d->l.arena, "%sforeach.%.*s/%s/", loop->scope->prefix,
-					  STR_FMT(loop->block->label), key);
-	struct scope *inside = scope_new(d, loop->scope, prefix);
-	struct binding *b = lang_array(&d->l, struct binding, 1);
-
-	if (!inside || !b)
-		return;
-	*b = variable;
-	inside->around = loop->scope;
-	inside->variable = b;
-	if (list && !foreach_items_begin(d, inside, list))
-		return;
-	draft_about(d, inside);
-	add_blocks(d, inside, template->body);
-	draft_about(d, loop->scope);
-}
-
-/* The block template; the arguments beside it are copied to *ret. NULL after an error. */
-static const struct stmt *template_of(struct draft *d, const struct stmt *s, struct stmt *ret)
-{
-	static const char *const known[] = {"collection",     "var", "id", "hash_string_id",
-					    "enable_metrics", NULL};
-	const struct stmt *template = NULL;
-	struct stmt **tail = &ret->body;
-	bool good;
-
-	*ret = *s;
-	for (const struct stmt *x = s->body; x; x = x->next) {
-		struct stmt *copy = lang_array(&d->l, struct stmt, 1);
-
-		if (!copy)
-			return NULL;
-		if (x->block && str_is(x->name, "template") && !template) {
-			template = x;
-			continue;
-		}
-		*copy = *x;
-		*tail = copy;
-		tail = &copy->next;
-	}
-	*tail = NULL;
-	if (!template)
-		lang_error(&d->l, s->place, NULL, "foreach needs the block template");
-	good = template && !template->broken;
-	for (const struct stmt *x = template ? template->body : NULL; x; x = x->next)
-		if (is_declaration(x) || (x->block && is_one_of(x->name, parts, 2))) {
-			lang_error(&d->l, x->place,
-				   "what a template uses is declared outside of the foreach",
-				   "the block %.*s cannot stand in a template", STR_FMT(x->name));
-			good = false;
-		}
-	return module_only(d, ret, known) && good ? template : NULL;
-}
-
-static const struct stmt *needed(struct draft *d, const struct stmt *s, const char *name)
-{
-	const struct stmt *found = module_attribute(s->body, name);
-
-	if (!found)
-		lang_error(&d->l, s->place, NULL, "foreach needs the argument %s", name);
-	return found && found->value ? found : NULL;
-}
-
-/* Its arguments, which no component may supply, but as targets (foreach-items.h): whose then. */
-static bool eval_loop(struct draft *d, const struct stmt *collection, const struct stmt *variable,
-		      struct andiron_value *ret_all, struct andiron_value *ret_name,
-		      const char **ret_list)
-{
-	size_t first = d->l.value_uses.n;
-	bool good;
-
-	scope_window(&d->l);
-	d->l.waits_for = NULL;
-	good = eval(&d->l, collection->value, ret_all) && eval(&d->l, variable->value, ret_name);
-	for (size_t i = first; i < d->l.value_uses.n; i++) {
-		struct value_use use = d->l.value_uses.p[i];
-
-		*ret_list = use.list;
-		if (use.list)
-			continue;
-		lang_error(&d->l, use.place, NULL,
-			   "foreach goes over a list in the configuration or over targets, not "
-			   "over what %s supplies",
-			   d->l.names.list.p[use.node].id);
-		return false;
-	}
-	return good;
-}
-
-static void go_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
-		     const struct andiron_value *all, struct binding element, const struct str *id)
-{
-	struct foreach_keys keys = {0};
-	struct draft_list *list = id ? d->lists.p[d->lists.n - 1] : NULL;
-
-	for (uint64_t i = 0; i < all->n_items && !d->l.no_memory; i++) {
-		const char *key;
-
-		if (loop->scope->depth >= MAX_DEPTH || d->n_rounds++ >= DRAFT_MAX_NODES) {
-			lang_error(&d->l, loop->block->place, NULL,
-				   "foreach goes round more than %d times", DRAFT_MAX_NODES);
-			break;
-		}
-		element.value = all->items[i];
-		key = id ? foreach_items_key(d, &all->items[i], *id, &keys)
-			 : arena_printf(d->l.arena, "%llu", (unsigned long long)i + 1);
-		d->l.no_memory |= !key;
-		if (key)
-			add_round(d, loop, template, element, key, list);
-	}
-	foreach_keys_free(&keys);
-}
-
-static void foreach(struct draft *d, const struct draft_loop *loop)
-{
-	const struct stmt *s = loop->block;
-	struct binding element = {.scope = loop->scope};
-	struct stmt arguments;
-	const struct stmt *template = check_label(d, s) ? template_of(d, s, &arguments) : NULL;
-	const struct stmt *collection = template ? needed(d, &arguments, "collection") : NULL;
-	const struct stmt *variable = collection ? needed(d, &arguments, "var") : NULL;
-	const char *list = NULL, *waits_for;
-	struct andiron_value all, name;
-	struct str id;
-	bool good;
-
-	d->l.scope = loop->scope;
-	if (!variable)
-		return;
-	good = eval_loop(d, collection, variable, &all, &name, &list);
-	waits_for = d->l.waits_for;
-	if (list && !foreach_items_begin_list(d, loop, template, &arguments, list, &id))
-		return;
-	if (!good) {
-		if (waits_for)
-			fetched_wait(d, loop->scope, s, waits_for);
-		return;
-	}
-	element.name = (struct str){name.string.ptr, name.string.len};
-	if (name.kind != ANDIRON_VALUE_STRING || !scan_is_ident(element.name)) {
-		lang_error(&d->l, variable->value->place, NULL, "var is a name in double quotes");
-		return;
-	}
-	if (all.kind == ANDIRON_VALUE_LIST)
-		go_round(d, loop, template, &all, element, list ? &id : NULL);
-	else if (!eval_is_targets(&d->l, &all))
-		lang_error(&d->l, collection->value->place, NULL,
-			   "foreach goes over a list or over targets, not over %s",
-			   eval_describe(&d->l, &all));
-	else if (foreach_items_get(d, loop, template, &arguments, &all, &id))
-		go_round(d, loop, template, &all, element, &id);
-}
-
-void module_loops(struct draft *d)
-{
-	for (size_t i = 0; i < d->loops.n && !d->l.no_memory; i++) {
-		struct draft_loop loop = d->loops.p[i]; /* the list grows meanwhile */
-
-		draft_about(d, loop.scope);
-		foreach(d, &loop);
-	}
-	draft_about(d, NULL);
+	for (const struct stmt *s = template->body; s; s = s->next)
+		if (is_declaration(s))
+			return true;
+	return find(space, name) || import_waits_for(space, name);
 }
 
 bool module_block(struct draft *d, const struct scope *scope, const struct stmt *s)
@@ -593,5 +442,5 @@ bool module_block(struct draft *d, const struct scope *scope, const struct stmt 
 	declared = find(scope->space, s->name);
 	if (declared)
 		custom_block(d, scope, declared, s);
-	return declared || awaited_block(d, scope, s) || local_file_block(d, scope, s);
+	return declared || awaited_block(d, scope, s) || str_is(s->name, "local.file");
 }

@@ -31,8 +31,17 @@ struct custom *module_add_custom(struct draft *d, const struct scope *scope, con
 /* Names of custom components that can stand here, for a hint: at most n; how many. */
 size_t module_names(struct draft *d, const struct scope *scope, const char **names, size_t n);
 
-/* Whether a custom component of that name can stand here. */
-bool module_declares(const struct space *space, struct str name);
+/* At most so deep do scopes stand within each other. */
+#define MODULE_MAX_DEPTH 32
+
+/* The scope of an instance or a round within another, with the other's space. */
+struct scope *module_scope(struct draft *d, const struct scope *outside, const char *prefix);
+/* The blocks of a body, without those that declare, import, or are a declare's own. */
+void module_blocks(struct draft *d, const struct scope *scope, const struct stmt *first);
+/* Whether the block has a label; false after an error. */
+bool module_has_label(struct draft *d, const struct stmt *s);
+/* Whether a block of a template may be a custom component. */
+bool module_may_bring(const struct space *space, const struct stmt *template, struct str name);
 /* The argument of that name, or NULL. */
 const struct stmt *module_attribute(const struct stmt *body, const char *name);
 /* Whether all that a block holds are arguments of these names (NULL ends them), each once; the

@@ -398,8 +398,10 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		l->to = at[l->to];
 		d->l.no_memory |= !vec_push(&plan->literals, *l);
 	}
-	vec_each (&d->files, file)
+	vec_each (&d->files, file) {
+		file->bad = NULL; /* is the draft's */
 		d->l.no_memory |= !vec_push(&plan->files, *file);
+	}
 	vec_each (&d->left_out->files, file)
 		d->l.no_memory |= !vec_push(&plan->files, *file);
 	vec_each (&d->templates, registered)
@@ -418,8 +420,10 @@ static void read_sources(struct draft *d, const struct scope *top, size_t errors
 	for (size_t i = 0; i < d->n_sources; i++) {
 		if (parse_is_text(l, &d->sources[i]))
 			first[i] = parse_source(l, &d->sources[i]);
-		module_declare(d, top, first[i], false);
+		local_file_blocks(d, top, first[i]);
 	}
+	for (size_t i = 0; i < d->n_sources; i++)
+		module_declare(d, top, first[i], false);
 	for (size_t i = 0; i < d->n_sources; i++)
 		for (const struct stmt *s = first[i]; s && !l->no_memory; s = s->next)
 			draft_block(d, top, s);

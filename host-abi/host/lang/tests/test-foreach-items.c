@@ -175,6 +175,29 @@ TEST(templates_are_known_without_items)
 	supplied_free(s);
 }
 
+/* Of what a template declares nothing is known before there is an item. */
+TEST(templates_that_declare_may_bring_any)
+{
+	static const char *const none[] = {NULL};
+	static const char source[] = LOOP(
+		"", "import.file \"m\" {\n filename = x.n\n}\nm.one \"a\" {}\n"
+		    "foreach \"in\" {\n collection = [1]\n var = \"y\"\n"
+		    "template {\n m.two \"b\" {}\n}\n}\n");
+	struct supplied *s = supply("foreach.f", none);
+	struct registry registry = {0};
+	struct diags diags = {.arena = ARENA_NULL};
+	struct plan *plan;
+
+	expect_eq(plan_build_with(&(struct source){"f", str_of(source)}, 1, &registry, s, &diags,
+				  &plan),
+		  0);
+	expect_eq(plan->nodes.n, 2);
+	expect(plan->may_bring);
+	plan_free(plan);
+	diags_free(&diags);
+	supplied_free(s);
+}
+
 /* What is wrong is told at its place. */
 TEST(mistakes)
 {
@@ -184,12 +207,10 @@ TEST(mistakes)
 		{LOOP("  id = 7\n", ANY("x.n")), "f:7:8: error: id is the name of a label"},
 		{VALUE LOOP("  id = test.value.v.data\n", ANY("x.n")),
 		 "f:10:8: error: id is the name of a label in double quotes, which no component"},
-		{LOOP("", "declare \"d\" {}"),
-		 "f:8:5: error: the block declare cannot stand in a template\n"
-		 "    8 |     declare \"d\" {}\n      |     ^~~~~~~\n"
-		 "  what a template uses is declared outside of the foreach\n"},
-		{LOOP("", "import.file \"d\" {\n filename = \"x\"\n}"),
-		 "error: the block import.file cannot stand in a template"},
+		{LOOP("", "export \"d\" {}"),
+		 "f:8:5: error: the block export stands inside declare only\n"},
+		{LOOP("", "import.file \"d\" {\n filename = x.n\n}"),
+		 "error: cannot read the module "},
 		{LOOP("", ANY("x.none.deeper")), "has no member"},
 		{LOOP("", "unknown.thing \"a\" {}"), "unknown.thing"},
 	};
@@ -326,6 +347,48 @@ TEST(files_of_what_is_left_out_are_followed)
 	expect(unlink("good") == 0 && unlink("bad") == 0);
 	expect(chdir("/") == 0 && rmdir(folder) == 0);
 	plan_free(plan);
+	diags_free(&diags);
+	supplied_free(s);
+}
+
+/* A module that no template takes, or that is away, is looked at again. One that all have in common
+ * is read once. */
+TEST(modules_of_what_is_left_out_are_followed)
+{
+	const char *source = LOOP("  id = \"n\"\n",
+				  "import.file \"m\" {\n    filename = x.app\n  }\n"
+				  "  m.one \"a\" { }\n");
+	const char *shared = LOOP("  id = \"n\"\n",
+				  "import.file \"m\" {\n    filename = \"good\"\n  }\n"
+				  "  m.one \"a\" { }\n");
+	struct supplied *s = ITEMS("good1", "none2", "bad3");
+	struct registry registry = {.supplied = s};
+	struct diags diags = {.arena = ARENA_NULL};
+	struct plan *plan = NULL;
+	char folder[] = "/tmp/andiron-items-XXXXXX";
+
+	expect(mkdtemp(folder) && chdir(folder) == 0);
+	put("good", "declare \"one\" {\n test.any \"a\" {\n value = 7\n}\n}\n");
+	put("bad", "declare {");
+	expect_eq(plan_build_with(&(struct source){"f", str_of(source)}, 1, &registry, s, &diags,
+				  &plan),
+		  0);
+	expect(strstr(plan->lists.p[0].left_out, "2 of 3"));
+	expect_eq(plan->files.n, 3);
+	expect_str(str_of(plan->files.p[0].path), "good");
+	expect_str(str_of(plan->files.p[1].path), "none");
+	expect_str(str_of(plan->files.p[2].path), "bad");
+	vec_each (&plan->files, file)
+		expect_eq(file->hash, file_content_hash(file->path));
+	plan_free(plan);
+	expect_eq(plan_build_with(&(struct source){"f", str_of(shared)}, 1, &registry, s, &diags,
+				  &plan),
+		  0);
+	expect(!plan->lists.p[0].left_out);
+	expect_eq(plan->files.n, 1);
+	plan_free(plan);
+	expect(unlink("good") == 0 && unlink("bad") == 0);
+	expect(chdir("/") == 0 && rmdir(folder) == 0);
 	diags_free(&diags);
 	supplied_free(s);
 }

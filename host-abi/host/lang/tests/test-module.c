@@ -199,6 +199,81 @@ TEST(import_of_text)
 		    "  /plugins/andiron-half.so was refused: the file is cut off\n");
 }
 
+#define ANY(name, value)                                                                           \
+	"declare \\\"" name "\\\" {\\n test.any \\\"a\\\" {\\n value = " value "\\n }\\n}"
+
+/* An instance may say what its declare imports: then each has its own, and all that does not depend
+ * on it is read once. */
+TEST(imports_of_an_instance)
+{
+	expect_plan("declare \"d\" {\n"
+		    "  argument \"text\" {}\n"
+		    "  argument \"more\" {}\n"
+		    "  import.string \"m\" {\n    content = argument.text.value\n  }\n"
+		    "  m.one \"x\" {}\n"
+		    "  declare \"in\" {\n    test.any \"b\" {\n      value = 7\n    }\n  }\n"
+		    "  in \"i\" {}\n"
+		    "}\n"
+		    "d \"a\" {\n  text = \"" ANY("one", "1") "\"\n  more = test.any.t.none\n}\n"
+		    "d \"b\" {\n  text = \"" ANY("one", "2") "\"\n  more = 0\n}\n",
+		    "node d.a/m.one.x/test.any.a: {value=1}\n"
+		    "node d.a/in.i/test.any.b: {value=7}\n"
+		    "node d.b/m.one.x/test.any.a: {value=2}\n"
+		    "node d.b/in.i/test.any.b: {value=7}\n");
+	expect_plan("declare \"d\" {\n  import.string \"m\" {\n    content = \"x {}\"\n  }\n}\n"
+		    "d \"a\" {}\nd \"b\" {}\n",
+		    "content of f:3:1:1: error: x cannot stand in a module\n"
+		    "    1 | x {}\n      | ^\n"
+		    "  a module holds blocks of declare and import\n");
+	expect_plan("declare \"d\" {\n"
+		    "  argument \"text\" {}\n"
+		    "  import.string \"m\" {\n    content = argument.text.value\n  }\n"
+		    "}\n"
+		    "test.value \"v\" {}\n"
+		    "d \"a\" {\n  text = test.value.v.data\n}\n",
+		    "f:4:15: error: modules are read before the agent runs, so content cannot be "
+		    "what test.value.v supplies\n"
+		    "    4 |     content = argument.text.value\n"
+		    "      |               ^~~~~~~~~~~~~~~~~~~\n");
+}
+
+/* A template is like a file: it declares and imports, each round for itself, and what it declares
+ * sees the variable. */
+TEST(templates_declare_and_import)
+{
+	expect_plan("foreach \"f\" {\n  collection = [1, 2]\n  var = \"x\"\n  template {\n"
+		    "    declare \"d\" {\n"
+		    "      declare \"in\" {\n"
+		    "        test.any \"b\" {\n          value = [x]\n        }\n      }\n"
+		    "      in \"i\" {}\n    }\n"
+		    "    d \"a\" {}\n"
+		    "    import.string \"m\" {\n"
+		    "      content = string.format(\"" ANY("one", "%d") "\", x)\n    }\n"
+		    "    m.one \"y\" {}\n"
+		    "  }\n}\n",
+		    "node foreach.f/1/d.a/in.i/test.any.b: {value=[1]}\n"
+		    "node foreach.f/1/m.one.y/test.any.a: {value=1}\n"
+		    "node foreach.f/2/d.a/in.i/test.any.b: {value=[2]}\n"
+		    "node foreach.f/2/m.one.y/test.any.a: {value=2}\n");
+}
+
+/* What imports itself with what it is given ends, and so do its errors. */
+TEST(modules_that_are_given_themselves_end)
+{
+	char *plan = plan_text(
+		STR("declare \"d\" {\n  argument \"t\" {}\n"
+		    "  import.string \"m\" {\n    content = argument.t.value\n  }\n"
+		    "  m.d \"x\" {\n    t = argument.t.value\n  }\n"
+		    "  m.d \"y\" {\n    t = argument.t.value\n  }\n}\n"
+		    "d \"a\" {\n  t = `declare \"d\" {\n  argument \"t\" {}\n"
+		    "  import.string \"m\" {\n    content = argument.t.value\n  }\n"
+		    "  m.d \"x\" {\n    t = argument.t.value\n  }\n"
+		    "  m.d \"y\" {\n    t = argument.t.value\n  }\n}`\n}\n"));
+
+	expect(strstr(plan, "modules are imported") || strstr(plan, "levels deep"));
+	free(plan);
+}
+
 static void write_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
@@ -227,6 +302,14 @@ TEST(import_of_files)
 	plan = plan_text(str_of(text));
 	expect_str(str_of(plan), "node m.one.x/two.t/three.three.t/test.any.a: {value=3}\n");
 	free(plan);
+	/* By the content of a file that stands anywhere. */
+	snprintf(text, sizeof(text),
+		 "import.string \"m\" {\n  content = local.file.m.content\n}\n"
+		 "local.file \"m\" {\n  filename = \"%s\"\n}\nm.three \"x\" {}\n",
+		 path);
+	plan = plan_text(str_of(text));
+	expect(strstr(plan, "node m.three.x/test.any.a: {value=3}\n"));
+	free(plan);
 	/* One that imports itself. */
 	snprintf(text, sizeof(text), "import.file \"m\" {\n  filename = \"%s\"\n}\n", path);
 	write_file(path, text);
@@ -254,9 +337,8 @@ TEST(blocks_are_no_components)
 	       strstr(plan, "did you mean \"logging\"?"));
 	free(plan);
 	expect_plan("foreach \"f\" {\n  collection = [1]\n  var = \"x\"\n  template {\n"
-		    "    declare \"d\" {}\n    d \"a\" {}\n  }\n}\n",
-		    "f:5:5: error: the block declare cannot stand in a template\n"
-		    "    5 |     declare \"d\" {}\n"
-		    "      |     ^~~~~~~\n"
-		    "  what a template uses is declared outside of the foreach\n");
+		    "    argument \"a\" {}\n  }\n}\n",
+		    "f:5:5: error: the block argument stands inside declare only\n"
+		    "    5 |     argument \"a\" {}\n"
+		    "      |     ^~~~~~~~\n");
 }

@@ -97,11 +97,13 @@ bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 }
 
 /* argument.NAME.value, or a foreach's variable. */
-static bool find_binding(const struct scope *scope, struct str path, struct meaning *ret)
+static bool find_binding(struct lang *l, const struct scope *scope, struct str path,
+			 struct meaning *ret)
 {
 	struct str rest = path, first = str_cut(&rest, '.'), second = str_cut(&rest, '.');
 
 	if (scope->variable && str_eq(first, scope->variable->name)) {
+		l->n_bindings_named++;
 		ret->binding = scope->variable;
 		ret->rest = str_skip(path, first.n);
 		return true;
@@ -114,6 +116,7 @@ static bool find_binding(const struct scope *scope, struct str path, struct mean
 		ret->rest = str_skip(ret->rest, strlen(".value"));
 	else
 		ret->binding = NULL;
+	l->n_bindings_named += ret->binding != NULL;
 	return ret->binding;
 }
 
@@ -148,7 +151,7 @@ bool scope_find(struct lang *l, struct str path, struct meaning *ret)
 {
 	for (const struct scope *scope = l->scope; scope && !l->no_memory; scope = scope->around) {
 		*ret = (struct meaning){.node = INDEX_NONE};
-		if (find_binding(scope, path, ret) || find_id(l, scope, path, ret))
+		if (find_binding(l, scope, path, ret) || find_id(l, scope, path, ret))
 			return true;
 	}
 	*ret = (struct meaning){.node = INDEX_NONE};

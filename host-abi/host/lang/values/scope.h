@@ -47,7 +47,8 @@ struct space {
 };
 
 struct scope {
-	const struct scope *around; /* of a foreach: its names are seen, too */
+	/* Of a foreach, or of a declare in its template: its names are seen, too. */
+	const struct scope *around;
 	struct space *space;
 	const char *prefix;
 	bool custom;

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* foreach: rounds of a template. How often they go is bounded, however loops stand within each
+ * other. */
+#include "host/lang/module.h"
+
+#include "host/lang/fetched.h"
+#include "host/lang/foreach-items.h"
+#include "host/lang/local-file.h"
+#include "host/lang/syntax/scan.h"
+#include "host/lang/values/eval.h"
+#include "host/lang/values/scope.h"
+
+struct round {
+	const struct draft_loop *loop;
+	const struct stmt *template;
+	struct draft_list *list; /* of which it is an item, or NULL */
+};
+
+/* What a template declares and imports. Files are imported once, unless the variable decides
+ * which, or stands in what is declared beside them. A module that is fetched has a component in
+ * each round, since the first one may go. */
+static void declare_in_round(struct draft *d, struct scope *inside, const struct stmt *template,
+			     struct space **shared)
+{
+	uint32_t named = d->l.n_bindings_named;
+	bool own = false;
+
+	if (*shared) {
+		inside->space = *shared;
+		return;
+	}
+	for (const struct stmt *s = template->body; s; s = s->next)
+		own |= s->block && (str_is(s->name, "declare") || str_is(s->name, "import.http"));
+	module_declare(d, inside, template->body, false);
+	if (!own && d->l.n_bindings_named == named)
+		*shared = inside->space;
+}
+
+/* One round: the template's components under the ids foreach.LABEL/KEY/…, where the variable is the
+ * element. */
+static void add_round(struct draft *d, const struct round *round, struct binding variable,
+		      const char *key, struct space **shared)
+{
+	const struct draft_loop *loop = round->loop;
+	const struct stmt *template = round->template;
+	const char *prefix = arena_printf(d->l.arena, "%sforeach.%.*s/%s/", loop->scope->prefix,
+					  STR_FMT(loop->block->label), key);
+	struct scope *inside = module_scope(d, loop->scope, prefix);
+	struct space *space = lang_array(&d->l, struct space, 1);
+	struct binding *b = lang_array(&d->l, struct binding, 1);
+
+	if (!inside || !space || !b)
+		return;
+	*b = variable;
+	*space = (struct space){.around = inside->space, .folder = inside->space->folder};
+	inside->space = space;
+	inside->around = loop->scope;
+	inside->variable = b;
+	if (round->list && !foreach_items_begin(d, inside, round->list))
+		return;
+	draft_about(d, inside);
+	local_file_blocks(d, inside, template->body);
+	declare_in_round(d, inside, template, shared);
+	module_blocks(d, inside, template->body);
+	draft_about(d, loop->scope);
+}
+
+/* The block template; the arguments beside it are copied to *ret. NULL after an error. */
+static const struct stmt *template_of(struct draft *d, const struct stmt *s, struct stmt *ret)
+{
+	static const char *const known[] = {"collection",     "var", "id", "hash_string_id",
+					    "enable_metrics", NULL};
+	const struct stmt *template = NULL;
+	struct stmt **tail = &ret->body;
+	bool good;
+
+	*ret = *s;
+	for (const struct stmt *x = s->body; x; x = x->next) {
+		struct stmt *copy = lang_array(&d->l, struct stmt, 1);
+
+		if (!copy)
+			return NULL;
+		if (x->block && str_is(x->name, "template") && !template) {
+			template = x;
+			continue;
+		}
+		*copy = *x;
+		*tail = copy;
+		tail = &copy->next;
+	}
+	*tail = NULL;
+	if (!template)
+		lang_error(&d->l, s->place, NULL, "foreach needs the block template");
+	good = template && !template->broken;
+	for (const struct stmt *x = template ? template->body : NULL; x; x = x->next)
+		if (x->block &&
+		    (str_is(x->name, "argument") || str_is(x->name, "export"))) {
+			lang_error(&d->l, x->place, NULL,
+				   "the block %.*s stands inside declare only", STR_FMT(x->name));
+			good = false;
+		}
+	return module_only(d, ret, known) && good ? template : NULL;
+}
+
+static const struct stmt *needed(struct draft *d, const struct stmt *s, const char *name)
+{
+	const struct stmt *found = module_attribute(s->body, name);
+
+	if (!found)
+		lang_error(&d->l, s->place, NULL, "foreach needs the argument %s", name);
+	return found && found->value ? found : NULL;
+}
+
+/* Its arguments, which no component may supply, but as targets (foreach-items.h): whose then. */
+static bool eval_loop(struct draft *d, const struct stmt *collection, const struct stmt *variable,
+		      struct andiron_value *ret_all, struct andiron_value *ret_name,
+		      const char **ret_list)
+{
+	size_t first = d->l.value_uses.n;
+	bool good;
+
+	scope_window(&d->l);
+	d->l.waits_for = NULL;
+	good = eval(&d->l, collection->value, ret_all) && eval(&d->l, variable->value, ret_name);
+	for (size_t i = first; i < d->l.value_uses.n; i++) {
+		struct value_use use = d->l.value_uses.p[i];
+
+		*ret_list = use.list;
+		if (use.list)
+			continue;
+		lang_error(&d->l, use.place, NULL,
+			   "foreach goes over a list in the configuration or over targets, not "
+			   "over what %s supplies",
+			   d->l.names.list.p[use.node].id);
+		return false;
+	}
+	return good;
+}
+
+static void go_round(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
+		     const struct andiron_value *all, struct binding element, const struct str *id)
+{
+	struct foreach_keys keys = {0};
+	const struct round round = {loop, template, id ? d->lists.p[d->lists.n - 1] : NULL};
+	struct space *shared = NULL;
+
+	for (uint64_t i = 0; i < all->n_items && !d->l.no_memory; i++) {
+		const char *key;
+
+		if (loop->scope->depth >= MODULE_MAX_DEPTH || d->n_rounds++ >= DRAFT_MAX_NODES) {
+			lang_error(&d->l, loop->block->place, NULL,
+				   "foreach goes round more than %d times", DRAFT_MAX_NODES);
+			break;
+		}
+		element.value = all->items[i];
+		key = id ? foreach_items_key(d, &all->items[i], *id, &keys)
+			 : arena_printf(d->l.arena, "%llu", (unsigned long long)i + 1);
+		d->l.no_memory |= !key;
+		if (key)
+			add_round(d, &round, element, key, &shared);
+	}
+	foreach_keys_free(&keys);
+}
+
+static void foreach(struct draft *d, const struct draft_loop *loop)
+{
+	const struct stmt *s = loop->block;
+	struct binding element = {.scope = loop->scope};
+	struct stmt arguments;
+	const struct stmt *template = module_has_label(d, s) ? template_of(d, s, &arguments) : NULL;
+	const struct stmt *collection = template ? needed(d, &arguments, "collection") : NULL;
+	const struct stmt *variable = collection ? needed(d, &arguments, "var") : NULL;
+	const char *list = NULL, *waits_for;
+	struct andiron_value all, name;
+	struct str id;
+	bool good;
+
+	d->l.scope = loop->scope;
+	if (!variable)
+		return;
+	good = eval_loop(d, collection, variable, &all, &name, &list);
+	waits_for = d->l.waits_for;
+	if (list && !foreach_items_begin_list(d, loop, template, &arguments, list, &id))
+		return;
+	if (!good) {
+		if (waits_for)
+			fetched_wait(d, loop->scope, s, waits_for);
+		return;
+	}
+	element.name = (struct str){name.string.ptr, name.string.len};
+	if (name.kind != ANDIRON_VALUE_STRING || !scan_is_ident(element.name)) {
+		lang_error(&d->l, variable->value->place, NULL, "var is a name in double quotes");
+		return;
+	}
+	if (all.kind == ANDIRON_VALUE_LIST)
+		go_round(d, loop, template, &all, element, list ? &id : NULL);
+	else if (!eval_is_targets(&d->l, &all))
+		lang_error(&d->l, collection->value->place, NULL,
+			   "foreach goes over a list or over targets, not over %s",
+			   eval_describe(&d->l, &all));
+	else if (foreach_items_get(d, loop, template, &arguments, &all, &id))
+		go_round(d, loop, template, &all, element, &id);
+}
+
+void module_loops(struct draft *d)
+{
+	for (size_t i = 0; i < d->loops.n && !d->l.no_memory; i++) {
+		struct draft_loop loop = d->loops.p[i]; /* the list grows meanwhile */
+
+		draft_about(d, loop.scope);
+		foreach(d, &loop);
+	}
+	draft_about(d, NULL);
+}
