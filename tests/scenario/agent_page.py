@@ -325,7 +325,8 @@ def it_has_flame_graphs_of_the_last_minutes():
 @case
 def what_is_chosen_survives_a_reload():
     """The chosen component, and of a flame graph search and zoom, stand in the page's address;
-    what is closed does not, and what is not there is not chosen."""
+    what is closed does not, and what is not there is not chosen. A component that is gone for a
+    while is chosen again when it is back."""
     port, sdk = free_port(), free_port()
     zoomed = "document.documentElement.dataset.zoom"
     with browser() as b, Agent(write("a.alloy", CONFIG % (port, sdk, free_port()))) as a:
@@ -343,6 +344,16 @@ def what_is_chosen_survives_a_reload():
         assert text_of(b, "chosen") == "pyroscope.write.w", text_of(b, "chosen")
         b.value("location.hash = '#component=pyroscope.relabel.r'")
         until(lambda: text_of(b, "chosen") == "pyroscope.relabel.r", "the address chooses")
+        without = "list.filter(c => c.localID !== 'pyroscope.relabel.r')"
+        b.value(
+            "whole = window.fetch, window.fetch = (path, how) => whole(path, how).then(a =>"
+            " !path.endsWith('/components') ? a : a.json().then(list =>"
+            f" new Response(JSON.stringify({without})))), 0"
+        )
+        until(lambda: b.value("document.getElementById('details').hidden"), "it is gone")
+        b.value("window.fetch = whole, 0")
+        until(lambda: text_of(b, "chosen") == "pyroscope.relabel.r", "it is back")
+        until(lambda: not b.value("document.getElementById('details').hidden"), "it is shown")
         b.press("Escape")
         assert b.value("location.href") == page, b.value("location.href")
         b.reload()
