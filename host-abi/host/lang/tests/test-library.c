@@ -31,6 +31,14 @@ TEST(formats)
 	expect_value("string.format(\"%03d %x %b %.2f %q\", 7, 255, 5, 1.005, \"a\\\"b\")",
 		     "\"007 ff 101 1.00 \"a\\\"b\"\"");
 	expect_value("string.format(\"%v\", 18446744073709551615)", "\"18446744073709551615\"");
+	expect_value("string.format(\"%d %x %b\", 18446744073709551615, 18446744073709551615,"
+		     " 9223372036854775808)",
+		     "\"18446744073709551615 ffffffffffffffff "
+		     "1000000000000000000000000000000000000000000000000000000000000000\"");
+	expect_no_value("string.format(\"%d\", 1e300)",
+			"f:2:31: error: string.format takes a whole number here, not a number\n"
+			"    2 |   value = string.format(\"%d\", 1e300)\n"
+			"      |                               ^~~~~\n");
 	expect_value("string.format(\"%[2]s-%[1]s-%s|%4.1[3]f\", \"a\", \"b\", 1.25)",
 		     "\"b-a-b| 1.2\"");
 	expect_no_value("string.format(\"%[2]s\", \"a\")",

@@ -2,6 +2,8 @@
 /* string.format: the verbs of Go, by printf where they agree. */
 #include "host/lang/values/library-text.h"
 
+#include <math.h>
+
 /* A verb: %, flags, width, precision, [argument], letter. */
 struct verb {
 	char spec[40]; /* for printf, without length and letter */
@@ -116,28 +118,37 @@ static bool is_number(const struct andiron_value *v)
 	return v->kind == ANDIRON_VALUE_INT || v->kind == ANDIRON_VALUE_FLOAT;
 }
 
+static void put_binary(struct buf *out, const struct verb *v, long long n, bool is_signed)
+{
+	bool minus = is_signed && n < 0;
+	unsigned long long rest = minus ? -(unsigned long long)n : (unsigned long long)n;
+	char text[66];
+	size_t at = sizeof(text);
+
+	do
+		text[--at] = (char)('0' + (rest & 1));
+	while (rest >>= 1);
+	if (minus)
+		text[--at] = '-';
+	pad(out, v, (struct str){text + at, sizeof(text) - at});
+}
+
 /* By printf; the point of a fraction is a point whatever the locale says. */
 static void put_number(struct buf *out, const struct verb *v, const struct andiron_value *value)
 {
 	bool whole = strchr("dboxX", v->letter);
-	long long n = value->kind == ANDIRON_VALUE_INT ? value->integer : (long long)value->number;
+	bool large = value->kind == ANDIRON_VALUE_FLOAT && value->integer; /* 2^63 and more */
+	bool exact = value->kind == ANDIRON_VALUE_INT || large;
+	long long n = exact ? value->integer : whole ? (long long)value->number : 0;
 	double x = value->kind == ANDIRON_VALUE_INT ? (double)value->integer : value->number;
 	char spec[48], text[1400], *comma;
-	size_t digits = 0;
 
 	if (v->letter == 'b') {
-		unsigned long long rest = n < 0 ? -(unsigned long long)n : (unsigned long long)n;
-
-		text[sizeof(text) - 1] = '\0';
-		do
-			text[sizeof(text) - 2 - digits++] = (char)('0' + (rest & 1));
-		while (rest >>= 1);
-		if (n < 0)
-			text[sizeof(text) - 2 - digits++] = '-';
-		pad(out, v, (struct str){text + sizeof(text) - 1 - digits, digits});
+		put_binary(out, v, n, !large);
 		return;
 	}
-	snprintf(spec, sizeof(spec), "%s%s%c", v->spec, whole ? "ll" : "", v->letter);
+	snprintf(spec, sizeof(spec), "%s%s%c", v->spec, whole ? "ll" : "",
+		 large && v->letter == 'd' ? 'u' : v->letter);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	if (whole)
@@ -165,6 +176,9 @@ static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, cons
 	if (strchr("dboxXeEfFgG", v->letter)) {
 		if (!is_number(&args[i]))
 			return library_refuse(l, e, i, "a number", &args[i]);
+		if (strchr("dboxX", v->letter) && args[i].kind == ANDIRON_VALUE_FLOAT &&
+		    !args[i].integer && !(fabs(args[i].number) < 0x1p63))
+			return library_refuse(l, e, i, "a whole number", &args[i]);
 		put_number(out, v, &args[i]);
 		return true;
 	}
