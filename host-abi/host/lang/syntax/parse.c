@@ -316,7 +316,8 @@ bool parse_is_text(struct lang *l, const struct source *source)
 			   source->text.n, PARSE_MAX_SOURCE);
 	else if (str_starts(source->text, STR("\xff\xfe")) ||
 		 str_starts(source->text, STR("\xfe\xff")))
-		lang_error(l, whole, "save it as UTF-8", "is UTF-16 text");
+		lang_error(l, whole, "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE >NEW",
+			   "is UTF-16 text");
 	else if (holds_nul(source->text))
 		lang_error(l, whole, "is it a configuration?",
 			   "is not text: line %u holds a NUL byte",

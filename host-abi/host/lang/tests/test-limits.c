@@ -38,7 +38,7 @@ TEST(refuses_what_is_no_text)
 	expect_refused(STR("\xff\xfe"
 			   "a\0b\0"),
 		       "f: error: is UTF-16 text\n"
-		       "  save it as UTF-8\n");
+		       "  save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE >NEW\n");
 }
 
 /* Several files are one configuration: ids are unique across them, and references reach over. */
