@@ -161,8 +161,14 @@ size_t str_utf8_decode(struct str s, uint32_t *ret)
 bool str_utf8(struct str s)
 {
 	while (s.n) {
-		size_t n = str_utf8_length(s);
+		uint64_t ahead = UINT64_MAX;
+		size_t n = sizeof(ahead);
 
+		/* Nearly all text is ASCII: every name of an interval comes through here. */
+		if (s.n >= n)
+			memcpy(&ahead, s.p, n);
+		if (ahead & 0x8080808080808080u)
+			n = str_utf8_length(s);
 		if (n == 0)
 			return false;
 		s = str_skip(s, n);

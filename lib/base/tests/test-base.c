@@ -57,6 +57,17 @@ TEST(utf8_is_checked_strictly)
 	expect(!str_utf8(STR("\xf4\x90\x80\x80"))); /* beyond the last */
 	expect(!str_utf8(STR("\xe2\x82")));         /* cut off */
 	expect(!str_utf8(STR("\xff")));
+	for (size_t n = 1; n < 20; n++)
+		for (size_t i = 0; i < n; i++) {
+			char text[21] = "abcdefghijklmnopqrst";
+
+			expect(str_utf8((struct str){text, n}));
+			text[i] = '\x80';
+			expect(!str_utf8((struct str){text, n}));
+			text[i] = '\xc3'; /* of two bytes, the last of which may be cut off */
+			text[i + 1] = '\xa9';
+			expect(str_utf8((struct str){text, n}) == (i + 1 < n));
+		}
 }
 
 TEST(distance_suggests)
