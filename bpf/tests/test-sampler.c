@@ -446,6 +446,46 @@ TEST(claimed_frames_are_left_natively)
 	}
 }
 
+/* The next walk hands claimed code over and leaves it without the tables, at the leaf and at return
+ * addresses; only as far as the claim reaches. */
+TEST(claimed_code_is_remembered)
+{
+	const uint64_t behind[] = {0x401080};
+	struct sampler_context c = in_user;
+
+	reset();
+	for (int i = 0; i < 2; i++, world.slab.mapping.end = 0) {
+		world.slab.mapping.slot = 5;
+		expect(sampler_begin(&c, CPU, 7));
+		for (uint32_t n = 0; n < 3; n++) {
+			expect_eq(unwind_step(CPU), 1);
+			expect_eq(world.walk.end, UNWIND_END_HAND_OVER);
+			expect_eq(world.walk.slot, 5);
+			expect_eq(world.walk.n_words, 0);
+			world.walk.end = 0;
+			world.walk.native = ANDIRON_WALK_LEAVE;
+			unwind_mark(&world.walk);
+			unwind_step(CPU);
+		}
+		expect_eq(world.walk.end, UNWIND_END_COMPLETE);
+		sampler_finish(CPU);
+	}
+	reset();
+	world.slab.mapping.slot = 5;
+	world.slab.mapping.end = behind[0];
+	expect(sampler_begin(&c, CPU, 7));
+	unwind_step(CPU);
+	expect_eq(world.walk.end, UNWIND_END_HAND_OVER);
+	sampler_finish(CPU);
+	c.user = behind;
+	c.n_user = 1;
+	expect(sampler_begin(&c, CPU, 7));
+	unwind_step(CPU);
+	expect_eq(world.walk.end, UNWIND_END_NO_MAPPING);
+	sampler_finish(CPU);
+	buf_free(&world.ring);
+}
+
 /* What walks beside samples, in rounds of task work, is in no book, whether it comes back or
  * not. */
 TEST(rounds_are_no_samples)

@@ -24,15 +24,24 @@ UNWIND_GLOBAL int unwind_chain_append(unwind_env e, __u64 word)
 	return 0;
 }
 
+/* 1: the program in a slot is to go on. What comes behind its frames is another chain. */
+UNWIND_INLINE int unwind_hand_over(struct andiron_walk *w, __u32 slot)
+{
+	w->slot = slot;
+	w->end = UNWIND_END_HAND_OVER;
+	w->n_chain = 0;
+	return 1;
+}
+
 /* Goes along the chain that begins with this return address, as far as the stack agrees. 0 if it
  * does not at all. What a chain cannot say, and whatever is wrong with the stack, is left to
  * unwind_step. */
 UNWIND_GLOBAL int unwind_follow(unwind_env e)
 {
 	struct andiron_walk *w = h_walk_state(e);
-	__u64 sp, fp, ra, cfa, at, word, seal, pair[2];
+	__u64 sp, fp, ra, cfa, at, word = 0, seal, pair[2];
 	const struct unwind_chain *chain;
-	__u32 brief, n, frames = 0;
+	__u32 brief = 0, n, frames = 0;
 
 	if (!w)
 		return 0;
@@ -53,7 +62,7 @@ UNWIND_GLOBAL int unwind_follow(unwind_env e)
 				w->end = UNWIND_END_COMPLETE;
 			break;
 		}
-		n = brief >> 11;
+		n = brief >> UNWIND_BRIEF_SHIFT;
 		cfa = (brief & 1 ? fp : sp) + (brief >> 1 & 0x3ff) * 8;
 		if (cfa <= sp)
 			break;
@@ -78,6 +87,12 @@ UNWIND_GLOBAL int unwind_follow(unwind_env e)
 		fp = pair[0];
 		frames++;
 	}
+	/* What a runtime claims has no offset, so the loop has ended there. */
+	n = brief & ((1u << UNWIND_BRIEF_SHIFT) - 1) ? 0 : brief >> UNWIND_BRIEF_SHIFT;
+	if (n && w->n_chain)
+		unwind_chain_append(e, word ^ seal);
+	if (n)
+		unwind_hand_over(w, n);
 	if (frames == 0)
 		return w->end != 0;
 	w->regs[UNWIND_SP] = sp;

@@ -54,9 +54,6 @@ _Static_assert(UNWIND_MAPPINGS_MAX < 1u << 14, "steps of unwind_search_mappings"
 /* Of unwind_search_gaps: the row is its block's last. */
 #define UNWIND_OPEN 0xffffull
 
-/* andiron_walk.row of what holds for a whole granule. */
-#define UNWIND_ROW_ALL ((__u64)(UNWIND_GRANULE - 1) << 8)
-
 /* Keeps the compiler from making a branch out of arithmetic. */
 #define UNWIND_OPAQUE(x) asm volatile("" : "+r"(x))
 
@@ -148,11 +145,11 @@ UNWIND_GLOBAL __u64 unwind_search_gaps(unwind_env e, __u32 slab_number, __u32 of
 
 /* How much of its granule a row covers that begins `before` bytes before `at` and ends `after`
  * bytes after, as in a key of the cache of rows. */
-UNWIND_INLINE __u64 unwind_row_range(__u64 at, __u32 before, __u32 after)
+UNWIND_INLINE __u64 unwind_row_range(__u64 at, __u64 before, __u64 after)
 {
 	__u32 here = at & (UNWIND_GRANULE - 1);
-	__u32 first = here > before ? here - before : 0;
-	__u32 last = here + after < UNWIND_GRANULE ? here + after - 1 : UNWIND_GRANULE - 1;
+	__u64 first = here > before ? here - before : 0;
+	__u64 last = after < UNWIND_GRANULE - here ? here + after - 1 : UNWIND_GRANULE - 1;
 
 	return (first & 0xff) | (last & 0xff) << 8;
 }
@@ -217,12 +214,14 @@ UNWIND_INLINE __u64 unwind_by_table(unwind_env e, struct andiron_walk *w, const 
 	return entry->rule;
 }
 
-/* The rule for an address by mapping and table, or 0 and w->end says why there is none. */
+/* The rule for an address by mapping and table, or 0 and w->end says why there is none. w->row: how
+ * far it holds. */
 UNWIND_GLOBAL __u64 unwind_find(unwind_env e, __u64 at)
 {
 	struct andiron_walk *w = h_walk_state(e);
 	__u32 ref, n, offset, i, slot;
 	const __u8 *slab;
+	__u64 start, end;
 
 	if (!w)
 		return 0;
@@ -233,22 +232,22 @@ UNWIND_GLOBAL __u64 unwind_find(unwind_env e, __u64 at)
 	slab = h_slab(e, unwind_ref_slab(ref));
 	if (i == 0 || !slab)
 		return unwind_end(w, UNWIND_END_NO_MAPPING);
+	start = unwind_u64(slab, offset + 8 * (i - 1));
 	offset += 8 * n + (__u32)sizeof(struct unwind_mapping) * (i - 1);
-	if (at >= unwind_u64(slab, offset))
+	end = unwind_u64(slab, offset);
+	if (at >= end)
 		return unwind_end(w, UNWIND_END_NO_MAPPING);
 	w->own = UNWIND_NO_AUX;
+	w->row = unwind_row_range(at, at - start, end - at);
 	slot = unwind_u16(slab, offset + 22);
-	if (slot && !w->native) {
-		w->slot = slot;
-		return unwind_end(w, UNWIND_END_HAND_OVER);
-	}
+	if (slot && !w->native)
+		return unwind_rule_claimed(slot);
 	switch (unwind_u16(slab, offset + 20)) {
 	case UNWIND_KIND_TABLE:
 		return unwind_by_table(e, w, slab, offset, at, false);
 	case UNWIND_KIND_AUX:
 		return unwind_by_table(e, w, slab, offset, at, true);
 	case UNWIND_KIND_FRAMES:
-		w->row = UNWIND_ROW_ALL;
 		return UNWIND_BY_FRAMES;
 	default:
 		return unwind_end(w, UNWIND_END_NEW);
@@ -280,10 +279,17 @@ UNWIND_INLINE void unwind_remember(struct andiron_walk *w, struct unwind_set *se
 	set->rule[way] = rule;
 }
 
+/* The key of an address; what a runtime has claimed has two. Without a branch. */
+UNWIND_INLINE __u64 unwind_key_at(const struct andiron_walk *w, __u64 at)
+{
+	return unwind_row_key(at, (__u32)(w->space >> 48)) |
+	       (__u64)((w->native + 3) >> 2 & 1) * UNWIND_ROW_NATIVE;
+}
+
 /* The rule for an address: from the cache of rows, else found and remembered there. */
 UNWIND_INLINE __u64 unwind_rule_at(unwind_env e, struct andiron_walk *w, __u64 at)
 {
-	__u64 key = unwind_row_key(at, (__u32)(w->space >> 48)), rule, aux;
+	__u64 key = unwind_key_at(w, at), rule, aux;
 	struct unwind_set *set = h_rows(e, unwind_row_set(key, at));
 
 #ifdef UNWIND_FINDS
@@ -307,7 +313,7 @@ UNWIND_INLINE __u64 unwind_rule_at(unwind_env e, struct andiron_walk *w, __u64 a
 		return rule;
 	}
 	rule = unwind_find(e, at);
-	if (rule != 0 && key != 0)
+	if (rule != 0 && key >> 48 != 0)
 		unwind_remember(w, set, key, rule);
 	return rule;
 }
@@ -526,12 +532,11 @@ UNWIND_INLINE bool unwind_is_full(struct andiron_walk *w, __u32 native, __u64 at
 	return native != ANDIRON_WALK_LEAVE && andiron_walk_word(w, at) != 0;
 }
 
-/* One frame, or as many as a chain has. 0, or 1 when w->end says what is to be done. What a runtime
- * claims is in neither cache, so that each walk hands it over. */
+/* One frame, or as many as a chain has. 0, or 1 when w->end says what is to be done. */
 UNWIND_GLOBAL int unwind_step(unwind_env e)
 {
 	struct andiron_walk *w = h_walk_state(e);
-	__u32 native;
+	__u32 native, slot;
 	__u64 at, rule;
 
 	if (!w)
@@ -540,11 +545,10 @@ UNWIND_GLOBAL int unwind_step(unwind_env e)
 	if (!w->exact && !w->careful && !native && unwind_follow(e) != 0)
 		return w->end != 0;
 	at = w->exact ? w->pc : w->pc - 1;
-	rule = native ? unwind_find(e, at) : unwind_rule_at(e, w, at);
+	rule = unwind_rule_at(e, w, at);
 	w->native = native == ANDIRON_WALK_REST ? native : 0;
-	if (w->end == UNWIND_END_HAND_OVER)
-		return 1;
-	if (unwind_is_full(w, native, at)) {
+	slot = unwind_rule_slot(rule);
+	if (!slot && unwind_is_full(w, native, at)) {
 		w->end = UNWIND_END_TRUNCATED;
 		return 1;
 	}
@@ -557,5 +561,7 @@ UNWIND_GLOBAL int unwind_step(unwind_env e)
 		w->n_chain = 0;
 	else
 		unwind_chain(e, w, at, rule);
+	if (slot)
+		return unwind_hand_over(w, slot);
 	return unwind_apply(e, w, rule) && unwind_retry(w);
 }

@@ -33,7 +33,8 @@
  *                       UNWIND_FP_SAME: it is not saved
  *   bits 40..63  offset signed, bytes
  *
- * All zero is "nothing is known here". */
+ * All zero is "nothing is known here". Where nothing but `extra` is set, a runtime claims the code
+ * (unwind_rule_claimed). */
 #define UNWIND_CFA_NONE  0 /* no rule */
 #define UNWIND_CFA_END   1 /* the outermost frame of a thread: no return address */
 #define UNWIND_CFA_REG   2 /* base + offset */
@@ -112,6 +113,19 @@ static inline __s64 unwind_rule_fp(__u64 rule)
 static inline __s64 unwind_rule_offset(__u64 rule)
 {
 	return (__s64)rule >> 40;
+}
+
+/* What stands for a rule where the program of a runtime's slot walks the code. It is in the caches
+ * only. */
+static inline __u64 unwind_rule_claimed(__u32 slot)
+{
+	return (__u64)(slot & 31) << 16;
+}
+
+/* The slot, 0: it is a rule. */
+static inline __u32 unwind_rule_slot(__u64 rule)
+{
+	return rule & 0xffff ? 0 : rule >> 16 & 31;
 }
 
 /* DWARF numbers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, 4.1 */
@@ -281,14 +295,16 @@ static inline __u64 unwind_generation(__u64 start_code, __u64 arg_start, __u64 s
  *   key: bits  0..7  first byte of the granule that the row covers
  *        bits  8..15 last one
  *        bit   16    UNWIND_ROW_AUX: way ^ 1 has the auxiliary word, its key UNWIND_ROW_WORD
+ *        bit   18    UNWIND_ROW_NATIVE: how code is left that a runtime has claimed
  *        bits 21..47 of the address
  *        bits 48..63 id of the address space */
 #define UNWIND_WAYS 4
 #define UNWIND_SETS 8192u /* a power of two, as many granules as bits 8..20 tell apart */
 
-#define UNWIND_GRANULE  256u
-#define UNWIND_ROW_AUX  (1ull << 16)
-#define UNWIND_ROW_WORD (1ull << 17)
+#define UNWIND_GRANULE    256u
+#define UNWIND_ROW_AUX    (1ull << 16)
+#define UNWIND_ROW_WORD   (1ull << 17)
+#define UNWIND_ROW_NATIVE (1ull << 18)
 
 struct unwind_set {
 	__u64 check[UNWIND_WAYS];
@@ -322,13 +338,15 @@ static inline __u32 unwind_row_set(__u64 key, __u64 at)
  *   bit   0      the CFA is frame pointer + 8 offset, not stack pointer + 8 offset
  *   bits  1..10  offset; UNWIND_BRIEF_END: the outermost frame
  *   bits 11..15  the frame pointer is saved at CFA - 8 n; 0: it is not saved
+ * or, where the others are 0, the slot of the runtime whose program walks the code.
  * The return address is at CFA - 8, on arm64 behind the frame pointer. */
 #define UNWIND_CHAIN_WORDS 8
 #define UNWIND_CHAINS_BITS 13
 #define UNWIND_CHAINS      (1u << UNWIND_CHAINS_BITS)
 
-#define UNWIND_BRIEF_NONE 0u
-#define UNWIND_BRIEF_END  1u
+#define UNWIND_BRIEF_NONE  0u
+#define UNWIND_BRIEF_END   1u
+#define UNWIND_BRIEF_SHIFT 11
 
 struct unwind_chain {
 	__u64 words[UNWIND_CHAIN_WORDS];
@@ -351,6 +369,8 @@ static inline __u32 unwind_brief(__u64 rule, bool arm)
 	__u32 base = unwind_rule_base(rule), frame = arm ? UNWIND_ARM_FP : UNWIND_X86_RBP;
 	__s64 offset = unwind_rule_offset(rule), fp = unwind_rule_fp(rule);
 
+	if (unwind_rule_slot(rule))
+		return unwind_rule_slot(rule) << UNWIND_BRIEF_SHIFT;
 	if (unwind_rule_cfa(rule) == UNWIND_CFA_END)
 		return UNWIND_BRIEF_END;
 	if (unwind_rule_cfa(rule) != UNWIND_CFA_REG || unwind_rule_frame(rule) ||
@@ -363,7 +383,7 @@ static inline __u32 unwind_brief(__u64 rule, bool arm)
 		fp = 0;
 	else if (fp < -31 || fp > -2)
 		return UNWIND_BRIEF_NONE;
-	return (base == frame) | (__u32)offset >> 3 << 1 | (__u32)-fp << 11;
+	return (base == frame) | (__u32)offset >> 3 << 1 | (__u32)-fp << UNWIND_BRIEF_SHIFT;
 }
 
 /* What any walk needs besides slabs. */
