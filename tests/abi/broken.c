@@ -6,6 +6,8 @@
 #include <andiron/runtime.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <fenv.h>
 #include <locale.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,11 +20,21 @@
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
+#ifdef FAULT_BUSY
+#define PERIOD_NS 1000000 /* no fault: it is never quiet */
+#else
+#define PERIOD_NS 1000000000
+#endif
+
 struct self {
 	const struct andiron_host *host;
 	uint64_t instance, timer;
 	char *text;
 	int was_started;
+	struct kept {
+		struct kept *next;
+		char text[92];
+	} *kept;
 };
 
 #ifdef FAULT_EXPORTS
@@ -49,6 +61,19 @@ __asm__(".text\n.p2align 3\n.quad andiron_plugin_v1\n");
 static void nothing(void *self)
 {
 }
+
+#if defined(FAULT_LEAK_PER_BATCH) || defined(FAULT_LEAK_PER_UPDATE)
+/* Until the instance is destroyed. */
+static void keep(struct self *s)
+{
+	struct kept *k = malloc(sizeof(*k));
+
+	if (!k)
+		return;
+	k->next = s->kept;
+	s->kept = k;
+}
+#endif
 
 static int32_t create(const struct andiron_host *host, uint64_t instance,
 		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
@@ -136,8 +161,11 @@ static int32_t start(void *self, struct andiron_error *err)
 	siginfo_t ended; /* it has, and is not reaped */
 	waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT);
 #endif
+#ifdef FAULT_INHERITED
+	open("/dev/null", O_RDONLY);
+#endif
 	s->was_started = 1;
-	s->host->timer_set(s->instance, 1000000000, 1000000000, nothing, s, &s->timer);
+	s->host->timer_set(s->instance, PERIOD_NS, PERIOD_NS, nothing, s, &s->timer);
 	return 0;
 }
 
@@ -159,6 +187,10 @@ static void destroy(void *self)
 {
 	struct self *s = self;
 
+	for (struct kept *k = s->kept, *next; k; k = next) {
+		next = k->next;
+		free(k);
+	}
 #ifndef FAULT_LEAK
 	free(s->text);
 #endif
@@ -188,8 +220,17 @@ static void take(void *self, const struct andiron_batch *batch)
 #ifdef FAULT_WRITES
 	*(volatile uint64_t *)(uintptr_t)&batch->samples = batch->samples;
 #endif
+#ifdef FAULT_IGNORES
+	signal(SIGPIPE, SIG_IGN);
+#endif
+#ifdef FAULT_ROUNDING
+	fesetround(FE_UPWARD);
+#endif
+#ifdef FAULT_OPENS_PER_BATCH
+	fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+#endif
 #ifdef FAULT_LEAK_PER_BATCH
-	((struct self *)self)->text = malloc(100);
+	keep(self);
 #endif
 #ifndef FAULT_LEDGER
 	const struct self *s = self;
@@ -197,6 +238,19 @@ static void take(void *self, const struct andiron_batch *batch)
 	s->host->ledger_add(s->instance, ANDIRON_LEDGER_DELIVERED, NULL, batch->samples);
 #endif
 }
+
+#if defined(FAULT_ENVIRONMENT) || defined(FAULT_LEAK_PER_UPDATE)
+static void follow(void *self, const char *port, const struct andiron_targets *update)
+{
+#ifdef FAULT_ENVIRONMENT
+	setenv("BROKEN", "1", 1);
+#else
+	keep(self);
+#endif
+}
+#else
+#define follow NULL
+#endif
 
 static const struct andiron_option items[] = {
 	{
@@ -231,6 +285,7 @@ static const struct andiron_component writer = {
 	.stop = stop,
 	.destroy = destroy,
 	.drain = drain,
+	.targets = follow,
 	.batch = take,
 };
 

@@ -84,10 +84,15 @@ def validate(file, *extra):
     return result["checks"]
 
 
+def say(line):
+    """In one piece, since threads do at the same time."""
+    sys.stdout.write(line + "\n")
+
+
 def show(checks):
     for c in checks:
         if c["outcome"] != "ok":
-            print(f"# {c['check']} {c['component']} {c['outcome']}: {c['text']}")
+            say(f"# {c['check']} {c['component']} {c['outcome']}: {c['text']}")
 
 
 def judge_broken(file, expected):
@@ -96,7 +101,8 @@ def judge_broken(file, expected):
     found = [c["check"] for c in checks if c["outcome"] == "failed" and c["check"] != "file-name"]
     show(checks)
     if not expected:
-        return not found
+        named = not any("without a name" in c["text"] for c in checks)
+        return not found and named != ("lingers" in file)
     return bool(found) and found[0] == expected and all(c["why"] and c["remedy"] for c in checks)
 
 
@@ -155,11 +161,11 @@ def main():
             (os.path.basename(file), pool.submit(judge_own, file, server.port)) for file in PLUGINS
         ]
         cases += [("forms", pool.submit(forms)), ("no plugin", pool.submit(no_plugin))]
-        print(f"1..{len(cases)}")
+        say(f"1..{len(cases)}")
         for number, (name, case) in enumerate(cases, 1):
             ok = case.result()
             failed |= not ok
-            print(f"{'ok' if ok else 'not ok'} {number} - {name}")
+            say(f"{'ok' if ok else 'not ok'} {number} - {name}")
     sys.exit(failed)
 
 

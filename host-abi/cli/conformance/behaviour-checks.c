@@ -3,8 +3,7 @@
  * delivered; samples taken; extensions. Everything that goes in is counted when it is retained and
  * released, and is of newer headers: the structs are longer, and there is a column that nobody
  * knows. */
-#include "cli/conformance/part-batch.h"
-#include "cli/conformance/part.h"
+#include "cli/conformance/part-input.h"
 
 #include "abi/target-list.h"
 #include "host/registry/describe-check.h"
@@ -79,73 +78,13 @@ static void check_source(struct trial *t)
 	part_end(&p);
 }
 
-/* An update as a newer producer sends it, whose references are counted. */
-struct counted_update {
-	struct andiron_targets known;
-	uint64_t unknown[4];
-	const struct andiron_targets *real;
-	long n_held;
-};
-
-static void retain_update(void *owner)
+static void judge_references(struct trial *t, const char *what, long n_held)
 {
-	((struct counted_update *)owner)->n_held++;
-}
-
-static void release_update(void *owner)
-{
-	((struct counted_update *)owner)->n_held--;
-}
-
-static const char *port_of(const struct andiron_component *c)
-{
-	const struct andiron_option *o;
-
-	for (uint32_t i = 0; (o = option_at(c->options, i)); i++)
-		if (o->type == ANDIRON_TYPE_TARGETS)
-			return o->name;
-	return "targets";
-}
-
-/* Hands over what has changed in the list since the last time. */
-static void give_changes(struct part *p, struct target_list *list, struct counted_update *u)
-{
-	if (target_list_flush(list, &u->real) < 0 || !u->real)
-		return;
-	u->known = *u->real;
-	u->known.size = offsetof(struct counted_update, real);
-	memset(u->unknown, 0xff, sizeof(u->unknown));
-	u->known.owner = u;
-	u->known.retain = retain_update;
-	u->known.release = release_update;
-	trial_doing(p->t, "targets");
-	p->min->component->targets(p->min->self, port_of(p->min->component), &u->known);
-	part_serve(p, NULL, QUIET_MS);
-}
-
-#define N_UPDATES 4
-
-/* Three rows; one goes and one changes; one comes again; all go. */
-static void change_list(struct target_list *list, int step)
-{
-	char pid[16];
-	struct target_label labels[] = {{STR("__process_pid__"), STR_NULL},
-					{STR("service_name"), STR(PART_SERVICE)},
-					{STR("step"), STR("0")}};
-
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	labels[0].value = str_of(pid);
-	for (uint64_t row = 1; step == 0 && row <= 3; row++)
-		target_list_set(list, row, row, labels, 3);
-	labels[2].value = STR("1");
-	if (step == 1) {
-		target_list_remove(list, 2);
-		target_list_set(list, 3, 3, labels, 2);
-	}
-	if (step == 2)
-		target_list_set(list, 2, 1, labels, 3);
-	if (step == 3)
-		target_list_clear(list);
+	if (n_held > 0)
+		trial_fail(t, "after `destroy` it holds %s %ld times", what, n_held);
+	if (n_held < 0)
+		trial_fail(t, "it has released %s %ld times more than it has retained it", what,
+			   -n_held);
 }
 
 /* What came of a row that was given: a component may have others. */
@@ -162,21 +101,17 @@ static void count_given(void *context, int change, struct target_row *row)
 
 static void check_consumer(struct trial *t)
 {
-	static struct counted_update updates[N_UPDATES];
+	static struct part_input input;
 	static struct part p;
-	struct target_list *list = target_list_new(1);
 	size_t n_left = 0;
 
 	if (!t->component->targets) {
 		trial_other_kind(t);
 		return;
 	}
-	if (!list || !begin(&p, t))
+	if (!part_input_make(&input, t) || !begin(&p, t))
 		return;
-	for (int i = 0; i < N_UPDATES && !trial_is_over(t); i++) {
-		change_list(list, i);
-		give_changes(&p, list, &updates[i]);
-	}
+	part_give_updates(&p, &input, QUIET_MS);
 	target_table_each(p.targets, count_given, &n_left);
 	if (exports(t->component, ANDIRON_EXPORT_TARGETS) && p.n_updates == 0)
 		trial_fail(t, "it was given targets, and has sent none");
@@ -186,10 +121,8 @@ static void check_consumer(struct trial *t)
 			   "has sent are there",
 			   n_left);
 	part_end(&p);
-	for (int i = 0; i < N_UPDATES; i++)
-		if (updates[i].n_held != 0)
-			trial_fail(t, "after `destroy` it holds an update %ld times",
-				   updates[i].n_held);
+	for (int i = 0; i < PART_UPDATES; i++)
+		judge_references(t, "an update", input.updates[i].n_held);
 }
 
 /* --- Batches --- */
@@ -233,18 +166,16 @@ static void judge_forwarder(struct part *p)
 
 static void check_batches(struct trial *t)
 {
-	static struct part_batch batch;
+	static struct part_input input;
 	static struct part p;
 
 	if (!t->component->batch) {
 		trial_other_kind(t);
 		return;
 	}
-	if (!part_batch_make(&batch) || !begin(&p, t))
+	if (!part_input_make(&input, t) || !begin(&p, t))
 		return;
-	trial_doing(t, "batch");
-	t->component->batch(p.min->self, &batch.known);
-	part_serve(&p, NULL, QUIET_MS);
+	part_give_batch(&p, &input, QUIET_MS);
 	trial_doing(t, "drain");
 	if (andiron_min_drain(p.min, DRAIN_NS) == -ETIMEDOUT)
 		trial_fail(t, "it has not said `drained` a second after the deadline of `drain`");
@@ -254,8 +185,7 @@ static void check_batches(struct trial *t)
 	else
 		judge_forwarder(&p);
 	part_destroy(&p);
-	if (batch.n_held != 0)
-		trial_fail(t, "after `destroy` it holds the batch %ld times", batch.n_held);
+	judge_references(t, "the batch", input.batch.n_held);
 }
 
 /* --- Samples --- */
@@ -277,21 +207,18 @@ static bool sends_batches(const struct andiron_component *c)
 
 static void check_sampler(struct trial *t)
 {
-	static struct counted_update update;
+	static struct part_input input;
 	static struct part p;
-	struct target_list *list = target_list_new(1);
 	const uint64_t *l;
 
 	if (t->component->batch || !sends_batches(t->component)) {
 		trial_other_kind(t);
 		return;
 	}
-	if (!list || !begin(&p, t))
+	if (!part_input_make(&input, t) || !begin(&p, t))
 		return;
 	l = p.min->ledger;
-	change_list(list, 0);
-	if (t->component->targets)
-		give_changes(&p, list, &update);
+	part_give_update(&p, &input.updates[0], QUIET_MS);
 	wait_for(&p, has_sent_batch, 0);
 	trial_doing(t, "drain");
 	if (andiron_min_drain(p.min, DRAIN_NS) == -ETIMEDOUT)

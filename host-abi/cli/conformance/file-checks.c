@@ -338,8 +338,8 @@ static void check_stack_segment(struct trial *t)
 const struct check file_checks[] = {
 	{"one-symbol", "it exports " ANDIRON_PLUGIN_SYMBOL " and nothing else",
 	 "another exported name may answer the calls of the program or of another plugin",
-	 "compile with -fvisibility=hidden and link with -Wl,--exclude-libs,ALL; andiron/plugin.h "
-	 "exports the entry",
+	 "compile with -fvisibility=hidden and link with -Wl,--exclude-libs,ALL, C++ with a "
+	 "-Wl,--version-script as well; andiron/plugin.h exports the entry",
 	 SUBJECT_FILE, check_symbols},
 	{"libraries", "it needs no libraries but those that a host may have",
 	 "a program that opens it gets every library that it needs, and whatever these start",

@@ -3,9 +3,9 @@
  * `destroy` of what runs, are no such orders: a host that does that has no promise. An order is
  * written as letters:
  *
- *     c create   s start   v serve what it asks for   u update   m metrics   D drain   x stop
- *     d destroy */
-#include "cli/conformance/part.h"
+ *     c create   s start   v serve what it asks for   i input: targets and a batch   u update
+ *     m metrics   D drain   x stop   d destroy */
+#include "cli/conformance/part-input.h"
 #include "cli/conformance/process-state.h"
 
 #include <ctype.h>
@@ -74,6 +74,16 @@ static void step_drain(struct part *p)
 			   "it has not said `drained` a second after the deadline of `drain`");
 }
 
+static void step_input(struct part *p)
+{
+	static struct part_input input;
+
+	if (!part_input_make(&input, p->t))
+		return;
+	part_give_updates(p, &input, QUIET_MS);
+	part_give_batch(p, &input, QUIET_MS);
+}
+
 static void step(struct part *p, char letter)
 {
 	switch (letter) {
@@ -83,7 +93,11 @@ static void step(struct part *p, char letter)
 		break;
 	case 'v':
 		if (p->started)
-			part_serve(p, NULL, QUIET_MS);
+			part_serve(p, QUIET_MS);
+		break;
+	case 'i':
+		if (p->started)
+			step_input(p);
 		break;
 	case 'u':
 		if (p->started)
@@ -156,6 +170,14 @@ static void check_refusing_host(struct trial *t)
 	run_order(t, HOST_REFUSING, "csvmDxd");
 }
 
+static void check_input(struct trial *t)
+{
+	if (t->component->targets || t->component->batch)
+		run_order(t, HOST_PLAIN, "csimDxd");
+	else
+		trial_other_kind(t);
+}
+
 static void check_drained(struct trial *t)
 {
 	static struct part p;
@@ -167,9 +189,9 @@ static void check_drained(struct trial *t)
 	if (!part_open(&p, t, HOST_PLAIN) || !part_create(&p, false))
 		return;
 	if (part_start(&p)) {
-		part_serve(&p, NULL, QUIET_MS);
+		part_serve(&p, QUIET_MS);
 		step_drain(&p);
-		part_serve(&p, NULL, QUIET_MS);
+		part_serve(&p, QUIET_MS);
 	}
 	part_stop(&p);
 	part_destroy(&p);
@@ -185,7 +207,7 @@ static void check_children(struct trial *t)
 	if (!part_open(&p, t, HOST_PLAIN) || !part_create(&p, false))
 		return;
 	if (part_start(&p))
-		part_serve(&p, NULL, QUIET_MS);
+		part_serve(&p, QUIET_MS);
 	part_stop(&p);
 	part_destroy(&p);
 	if (process_has_zombie())
@@ -239,10 +261,10 @@ static void check_two(struct trial *t)
 		trial_fail(t, "two instances are one: `create` has given the same address twice");
 	part_start(&one);
 	part_start(&two);
-	part_serve(&one, NULL, QUIET_MS);
+	part_serve(&one, QUIET_MS);
 	part_end(&one);
 	if (two.started)
-		part_serve(&two, NULL, QUIET_MS);
+		part_serve(&two, QUIET_MS);
 	part_end(&two);
 }
 
@@ -264,6 +286,10 @@ const struct check lifecycle_checks[] = {
 	 "keep no state outside the instance, say `drained`, and remove every watch and timer in "
 	 "`stop`",
 	 SUBJECT_COMPONENT, check_whole},
+	{"survives-input", "it comes back from each call that gives it targets or a batch",
+	 "what it is for is to be given them",
+	 "read within `size` and the counts, keep nothing without `retain`, and do not wait",
+	 SUBJECT_COMPONENT, check_input},
 	{"drained-once", "it says `drained` once for each `drain`",
 	 "a second one is taken for the answer to a later `drain`",
 	 "remember in the instance that it was said", SUBJECT_COMPONENT, check_drained},

@@ -5,6 +5,7 @@
 
 #include <andiron/batch.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #define PART_SAMPLES 97u
@@ -15,7 +16,7 @@ struct part_batch {
 	uint64_t unknown[4];
 	const struct andiron_batch *real;
 	struct andiron_column columns[ANDIRON_COL_ENCODED + 1];
-	long n_held;
+	atomic_long n_held;
 };
 
 /* False when memory is short. */

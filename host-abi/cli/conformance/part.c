@@ -5,6 +5,7 @@
 #include "abi/batch-view.h"
 #include "abi/target-list.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "proc/privileges.h"
 
@@ -12,6 +13,7 @@
 
 #define MAX_PARTS ((size_t)4096)
 #define STOP_NS   (10 * INT64_C(1000000000))
+#define SERVE_NS  (200 * NS_PER_MSEC)
 
 /* --- Hosts --- */
 
@@ -295,11 +297,14 @@ bool part_start(struct part *p)
 	return r >= 0;
 }
 
-void part_serve(struct part *p, bool (*is_done)(const struct part *p), int32_t quiet_ms)
+/* What has a timer of some milliseconds is never quiet. */
+void part_serve(struct part *p, int32_t quiet_ms)
 {
+	const int64_t end = andiron_min_now() + SERVE_NS + quiet_ms * NS_PER_MSEC;
+
 	trial_doing(p->t, "its timers, watches and work");
-	while (!trial_is_over(p->t) && !(is_done && is_done(p)))
-		if (andiron_min_turn(&p->loop, quiet_ms) <= 0)
+	while (!trial_is_over(p->t) && andiron_min_turn(&p->loop, quiet_ms) > 0)
+		if (andiron_min_now() >= end)
 			break;
 }
 

@@ -46,8 +46,8 @@ const char *part_capability(const struct part *p);
 /* `start`, as the host calls it. False: it failed; where it gave no reason that is the verdict. */
 bool part_start(struct part *p);
 
-/* Serves it until `is_done`, or nothing has happened for so long. */
-void part_serve(struct part *p, bool (*is_done)(const struct part *p), int32_t quiet_ms);
+/* Serves it until nothing has happened for so long, or it has been busy for a fifth of a second. */
+void part_serve(struct part *p, int32_t quiet_ms);
 
 /* stop, and its work comes back, and destroy. */
 void part_stop(struct part *p);

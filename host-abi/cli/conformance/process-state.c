@@ -6,10 +6,13 @@
 #include "base/hash.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <float.h>
 #include <locale.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +20,15 @@
 
 /* Signals that nobody can block: 9 and 19, and the two that the C library keeps. */
 #define UNBLOCKABLE (1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 1ull << 31 | 1ull << 32)
+
+/* From sums, and not by fegetround, which would need libm. */
+static int arithmetic(void)
+{
+	volatile double one = 1, tiny = DBL_EPSILON / 256, least = DBL_MIN;
+
+	return (one + tiny > one) | (one - tiny < one) << 1 | (-one - tiny < -one) << 2 |
+	       (least / 2 > 0) << 3;
+}
 
 void process_state_read(struct process_state *ret)
 {
@@ -47,6 +59,8 @@ void process_state_read(struct process_state *ret)
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
 		getrlimit((__rlimit_resource_t)i, &ret->limits[i]);
 	ret->nice = getpriority(PRIO_PROCESS, 0);
+	sched_getaffinity(0, sizeof(ret->cpus), &ret->cpus);
+	ret->arithmetic = arithmetic();
 }
 
 const char *process_state_difference(const struct process_state *a, const struct process_state *b)
@@ -69,6 +83,10 @@ const char *process_state_difference(const struct process_state *a, const struct
 		return "a limit (setrlimit)";
 	if (a->nice != b->nice)
 		return "the calling thread's priority";
+	if (!CPU_EQUAL(&a->cpus, &b->cpus))
+		return "the CPUs that the calling thread may run on";
+	if (a->arithmetic != b->arithmetic)
+		return "how the calling thread rounds (fesetround)";
 	return a->umask == b->umask ? NULL : "the umask";
 }
 
@@ -131,18 +149,92 @@ static bool blocks_all(const char *task)
 	return (mask | UNBLOCKABLE) == UINT64_MAX;
 }
 
-bool process_threads_block_signals(void)
+/* Counts the threads but the first of which it holds. */
+static long count_threads(bool (*is_such)(const char *task))
 {
 	DIR *d = opendir("/proc/self/task");
 	const struct dirent *e;
 	char own[24];
-	bool all = true;
+	long n = 0;
 
 	snprintf(own, sizeof(own), "%d", getpid());
 	while (d && (e = readdir(d)))
 		if (e->d_name[0] != '.' && strcmp(e->d_name, own) != 0)
-			all &= blocks_all(e->d_name);
+			n += is_such(e->d_name);
 	if (d)
 		closedir(d);
-	return all;
+	return n;
+}
+
+static bool blocks_too_few(const char *task)
+{
+	return !blocks_all(task);
+}
+
+bool process_threads_block_signals(void)
+{
+	return count_threads(blocks_too_few) == 0;
+}
+
+static void read_name(const char *task, char ret[32])
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", task);
+	f = fopen(path, "re");
+	if (!f || !fgets(ret, 32, f))
+		ret[0] = '\0';
+	if (f)
+		fclose(f);
+}
+
+static bool is_nameless(const char *task)
+{
+	char name[32], own[32], first[24];
+
+	snprintf(first, sizeof(first), "%d", getpid());
+	read_name(first, own);
+	read_name(task, name);
+	return strcmp(name, own) == 0;
+}
+
+long process_nameless_threads(void)
+{
+	return count_threads(is_nameless);
+}
+
+static int passed_after(int fd)
+{
+	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *e;
+	int first = -1;
+
+	while (d && (e = readdir(d))) {
+		int one = (int)strtol(e->d_name, NULL, 10), flags = fcntl(one, F_GETFD);
+
+		if (one > fd && (first < 0 || one < first) && flags >= 0 && !(flags & FD_CLOEXEC))
+			first = one;
+	}
+	if (d)
+		closedir(d);
+	return first;
+}
+
+void process_keep_descriptors(void)
+{
+	for (int fd = STDERR_FILENO; (fd = passed_after(fd)) >= 0;)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+int process_passed_descriptor(int fd, char *ret_what, size_t size)
+{
+	char path[64];
+	ssize_t n;
+
+	fd = passed_after(fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = fd < 0 ? 0 : readlink(path, ret_what, size - 1);
+	ret_what[n > 0 ? n : 0] = '\0';
+	return fd;
 }

@@ -2,6 +2,7 @@
 /* What of this process a plugin could change or leave behind. */
 #pragma once
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +22,8 @@ struct process_state {
 	uint64_t streams; /* a hash of which files the standard ones are */
 	struct rlimit limits[RLIM_NLIMITS];
 	int nice;
+	cpu_set_t cpus; /* that the calling thread may run on */
+	int arithmetic; /* bits: how its floating point rounds */
 };
 
 void process_state_read(struct process_state *ret);
@@ -40,3 +43,11 @@ bool process_has_zombie(void);
 
 /* Whether each thread but the first has all signals blocked that can be. */
 bool process_threads_block_signals(void);
+
+/* Threads but the first that are called as it is. */
+long process_nameless_threads(void);
+
+/* The first descriptor behind `fd` that a program would inherit that is started now, and what it
+ * is; -1: none. None behind the standard streams is left by the first function. */
+void process_keep_descriptors(void);
+int process_passed_descriptor(int fd, char *ret_what, size_t size);

@@ -4,7 +4,7 @@
  * the first rounds, so what grows but once is no fault. */
 #include "cli/conformance/call-stack.h"
 #include "cli/conformance/import-hook.h"
-#include "cli/conformance/part.h"
+#include "cli/conformance/part-input.h"
 #include "cli/conformance/process-state.h"
 
 #include "base/clock.h"
@@ -22,16 +22,20 @@
 #define MAX_TURNS     100
 #define REPEATS       9
 #define EACH_NS       (10 * NS_PER_SEC)
+#define DRAIN_NS      INT64_C(1000000000)
 #define SETTLE_MS     10
 #define SETTLE_TURNS  2000 /* in all lives of one check */
 
 /* --- The state of the process --- */
 
+/* `before` may be NULL: another check compares. */
 static bool compare(struct trial *t, const struct process_state *before, const char *when)
 {
 	struct process_state now;
 	const char *what;
 
+	if (!before)
+		return true;
 	process_state_read(&now);
 	what = process_state_difference(before, &now);
 	if (what)
@@ -60,10 +64,31 @@ static void check_load(struct trial *t)
 		trial_fail(t, "loading it has left a descriptor open");
 }
 
+/* What the host does with an instance that has started. */
+static void use(struct part *p, const struct process_state *before)
+{
+	static struct part_input input;
+
+	if (!part_input_make(&input, p->t))
+		return;
+	part_serve(p, QUIET_MS);
+	compare(p->t, before, "a call of its timers, watches and work");
+	part_give_updates(p, &input, QUIET_MS);
+	compare(p->t, before, "what it has done when it was given targets");
+	part_give_batch(p, &input, QUIET_MS);
+	compare(p->t, before, "what it has done when it was given a batch");
+	if (trial_is_over(p->t))
+		return;
+	trial_doing(p->t, "drain");
+	andiron_min_drain(p->min, DRAIN_NS);
+	compare(p->t, before, "`drain`");
+}
+
 static void check_state(struct trial *t)
 {
 	struct process_state before;
 	static struct part p;
+	long n_nameless;
 
 	if (!part_open(&p, t, HOST_PLAIN))
 		return;
@@ -73,12 +98,44 @@ static void check_state(struct trial *t)
 	part_start(&p);
 	compare(t, &before, "`start`");
 	if (p.started)
-		part_serve(&p, NULL, QUIET_MS);
-	compare(t, &before, "a call of its timers, watches and work");
+		use(&p, &before);
 	if (!process_threads_block_signals())
 		trial_fail(t, "a thread that it has started has signals that are not blocked");
+	n_nameless = process_nameless_threads();
+	if (n_nameless)
+		trial_figure(t,
+			     "threads without a name of their own: %ld; pthread_setname_np helps "
+			     "whoever looks for what takes CPU time",
+			     n_nameless);
 	part_end(&p);
 	compare(t, &before, "`stop` or `destroy`");
+}
+
+/* Sockets are but told: libcurl makes those that it wakes itself with so, and no user of it can
+ * have others. */
+static void look_at_descriptors(struct trial *t)
+{
+	char what[200];
+
+	for (int fd = STDERR_FILENO; (fd = process_passed_descriptor(fd, what, sizeof(what))) >= 0;)
+		if (str_starts(str_of(what), STR("socket:")))
+			trial_figure(t, "but for a socket, which may be a library's");
+		else
+			trial_fail(t, "a descriptor that it has opened stays open across exec: %s",
+				   what);
+}
+
+static void check_descriptors(struct trial *t)
+{
+	static struct part p;
+
+	process_keep_descriptors();
+	if (!part_open(&p, t, HOST_PLAIN) || !part_create(&p, false))
+		return;
+	if (part_start(&p))
+		use(&p, NULL);
+	look_at_descriptors(t);
+	part_end(&p);
 }
 
 /* --- Memory, descriptors and threads --- */
@@ -113,26 +170,30 @@ static void settle(struct part *p, struct rest *r, struct process_usage *ret_now
 	process_usage_read(ret_now);
 }
 
-static bool round_trip(struct part *p, bool starts)
+/* Without input it is not started. */
+static bool round_trip(struct part *p, struct part_input *input)
 {
 	if (!part_create(p, false))
 		return false;
-	if (starts && part_start(p))
-		part_serve(p, NULL, 0);
+	if (input && part_start(p)) {
+		part_serve(p, 0);
+		part_give_updates(p, input, 0);
+		part_give_batch(p, input, 0);
+	}
 	part_stop(p);
 	part_destroy(p);
 	return !trial_is_over(p->t);
 }
 
 /* What so many rounds have left. */
-static bool go_round(struct part *p, int rounds, bool starts, struct rest *rest,
+static bool go_round(struct part *p, int rounds, struct part_input *input, struct rest *rest,
 		     struct process_usage *ret_left)
 {
 	struct process_usage before, now;
 
 	settle(p, rest, &before);
 	for (int i = 0; i < rounds; i++)
-		if (!round_trip(p, starts))
+		if (!round_trip(p, input))
 			return false;
 	settle(p, rest, &now);
 	ret_left->n_descriptors = now.n_descriptors - before.n_descriptors;
@@ -144,13 +205,13 @@ static bool go_round(struct part *p, int rounds, bool starts, struct rest *rest,
 
 /* A leak grows in every stretch of rounds; what libraries keep for later, as libc keeps the stacks
  * of as many threads as there have been at once, grows only until it is enough. */
-static void judge_rounds(struct part *p, int rounds, bool starts)
+static void judge_rounds(struct part *p, int rounds, struct part_input *input)
 {
 	struct process_usage left = {0};
 	struct rest rest = rest_begin();
 
 	for (int i = 0; i < STRETCHES; i++) {
-		if (!go_round(p, rounds, starts, &rest, &left))
+		if (!go_round(p, rounds, input, &rest, &left))
 			return;
 		if (left.n_descriptors <= 0 && left.n_threads <= 0 && left.n_bytes <= 0 &&
 		    left.n_mapped <= 0 && i > 0)
@@ -167,15 +228,16 @@ static void check_rounds(struct trial *t)
 	static struct part p;
 
 	if (part_open(&p, t, HOST_PLAIN))
-		judge_rounds(&p, ROUNDS / 2, false);
+		judge_rounds(&p, ROUNDS / 2, NULL);
 }
 
 static void check_restarts(struct trial *t)
 {
+	static struct part_input input;
 	static struct part p;
 
-	if (part_open(&p, t, HOST_PLAIN))
-		judge_rounds(&p, RESTARTS / 2, true);
+	if (part_open(&p, t, HOST_PLAIN) && part_input_make(&input, t))
+		judge_rounds(&p, RESTARTS / 2, &input);
 }
 
 /* --- Out of memory --- */
@@ -244,12 +306,13 @@ static void fail_each(struct part *p, struct rest *rest)
 static void check_memory(struct trial *t)
 {
 	static struct part p;
+	static struct part_input input;
 	struct rest rest;
 
-	if (!part_open(&p, t, HOST_PLAIN))
+	if (!part_open(&p, t, HOST_PLAIN) || !part_input_make(&input, t))
 		return;
 	rest = rest_begin();
-	if (!round_trip(&p, true))
+	if (!round_trip(&p, &input))
 		return;
 	if (import_hook_install(t->library) < 0) {
 		trial_skip(t, "a file whose imports can be found");
@@ -335,13 +398,18 @@ const struct check resource_checks[] = {
 	{"load-untouched", "loading it starts no thread, opens nothing and changes nothing",
 	 "programs load plugins to look at them", "do it in `start`", SUBJECT_LOADING, check_load},
 	{"process-untouched",
-	 "signals, locale, directory, environment, standard streams, limits and priority stay as "
-	 "they are; its threads block signals",
+	 "signals, locale, directory, environment, standard streams, limits, priority and "
+	 "rounding stay as they are; its threads block signals",
 	 "the process is not the plugin's, and other threads depend on all of these",
 	 "use uselocale, openat, and masks around pthread_create", SUBJECT_COMPONENT, check_state},
+	{"close-on-exec", "programs that others start do not inherit its descriptors",
+	 "a file, a connection or a lock would stay open for as long as such a program runs",
+	 "open with O_CLOEXEC, SOCK_CLOEXEC, or fopen \"re\"", SUBJECT_COMPONENT,
+	 check_descriptors},
 	{"create-1000", "1000 instances made and destroyed leave nothing", LEFT_WHY,
 	 "free in `destroy` whatever `create` has made", SUBJECT_COMPONENT, check_rounds},
-	{"restart-20", "20 instances started and stopped leave nothing", LEFT_WHY,
+	{"restart-20", "20 instances started, given targets and batches, and stopped leave nothing",
+	 LEFT_WHY,
 	 "end in `stop` and `destroy` whatever `start` has begun", SUBJECT_COMPONENT,
 	 check_restarts},
 	{"out-of-memory", "whichever allocation fails, it returns, and leaves nothing",
