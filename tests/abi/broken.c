@@ -220,6 +220,16 @@ static void take(void *self, const struct andiron_batch *batch)
 #ifdef FAULT_WRITES
 	*(volatile uint64_t *)(uintptr_t)&batch->samples = batch->samples;
 #endif
+#ifdef FAULT_EXITS
+	if (batch->samples)
+		_exit(1);
+#endif
+#ifdef FAULT_UNCHECKED_BATCH
+	char *text = malloc(100);
+
+	*(volatile char *)text = 0;
+	free(text);
+#endif
 #ifdef FAULT_IGNORES
 	signal(SIGPIPE, SIG_IGN);
 #endif

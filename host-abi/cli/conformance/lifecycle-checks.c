@@ -8,8 +8,6 @@
 #include "cli/conformance/part-input.h"
 #include "cli/conformance/process-state.h"
 
-#include <ctype.h>
-
 #define QUIET_MS 30
 #define DRAIN_NS INT64_C(1000000000)
 
@@ -27,43 +25,6 @@ static void step_update(struct part *p)
 			   "`update` refused the arguments that it has (%s), and did not say "
 			   "why",
 			   strerror(-r));
-}
-
-static bool is_metric_name(const char *name)
-{
-	if (!name || !(isalpha((unsigned char)*name) || *name == '_'))
-		return false;
-	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && *name != '_' && *name != ':')
-			return false;
-	return true;
-}
-
-static void take_metric(void *self, const struct andiron_metric *m)
-{
-	struct part *p = self;
-
-	if (!is_metric_name(m->name))
-		trial_fail(p->t, "the name of a metric is not Prometheus's: \"%s\"",
-			   m->name ? m->name : "");
-	else if (m->kind != ANDIRON_METRIC_COUNTER && m->kind != ANDIRON_METRIC_GAUGE)
-		trial_fail(p->t, "its metric %s is neither counter nor gauge", m->name);
-	else if (!m->help || !*m->help)
-		trial_fail(p->t, "its metric %s has no help", m->name);
-}
-
-/* The sink is one of newer headers: what stands behind it is not touched. */
-static void step_metrics(struct part *p)
-{
-	struct {
-		struct andiron_metric_sink known;
-		uint64_t unknown[4];
-	} sink = {.known = {.size = sizeof(sink), .self = p, .add = take_metric},
-		  .unknown = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
-
-	trial_doing(p->t, "metrics");
-	if (p->min->component->metrics)
-		p->min->component->metrics(p->min->self, &sink.known);
 }
 
 static void step_drain(struct part *p)
@@ -104,7 +65,7 @@ static void step(struct part *p, char letter)
 			step_update(p);
 		break;
 	case 'm':
-		step_metrics(p);
+		part_metrics(p);
 		break;
 	case 'D':
 		if (p->started)

@@ -84,14 +84,26 @@ static const char *port_of(const struct andiron_component *c)
 	return "targets";
 }
 
-void part_give_update(struct part *p, struct part_update *u, int32_t quiet_ms)
+void part_call_targets(struct part *p, const struct part_update *u)
 {
 	const struct andiron_component *c = p->min->component;
 
-	if (!c->targets || trial_is_over(p->t))
+	if (c->targets)
+		c->targets(p->min->self, port_of(c), &u->known);
+}
+
+void part_call_batch(struct part *p, const struct part_input *input)
+{
+	if (p->min->component->batch)
+		p->min->component->batch(p->min->self, &input->batch.known);
+}
+
+void part_give_update(struct part *p, struct part_update *u, int32_t quiet_ms)
+{
+	if (!p->min->component->targets || trial_is_over(p->t))
 		return;
 	trial_doing(p->t, "targets");
-	c->targets(p->min->self, port_of(c), &u->known);
+	part_call_targets(p, u);
 	part_serve(p, quiet_ms);
 }
 
@@ -103,11 +115,9 @@ void part_give_updates(struct part *p, struct part_input *input, int32_t quiet_m
 
 void part_give_batch(struct part *p, const struct part_input *input, int32_t quiet_ms)
 {
-	const struct andiron_component *c = p->min->component;
-
-	if (!c->batch || trial_is_over(p->t))
+	if (!p->min->component->batch || trial_is_over(p->t))
 		return;
 	trial_doing(p->t, "batch");
-	c->batch(p->min->self, &input->batch.known);
+	part_call_batch(p, input);
 	part_serve(p, quiet_ms);
 }

@@ -32,6 +32,10 @@ void part_input_update(const struct part_input *input, uint64_t n, struct part_u
  * do those below. */
 void part_give_update(struct part *p, struct part_update *u, int32_t quiet_ms);
 
+/* The call alone, where the component has it. */
+void part_call_targets(struct part *p, const struct part_update *u);
+void part_call_batch(struct part *p, const struct part_input *input);
+
 /* All updates, and a batch, to what takes such. */
 void part_give_updates(struct part *p, struct part_input *input, int32_t quiet_ms);
 void part_give_batch(struct part *p, const struct part_input *input, int32_t quiet_ms);

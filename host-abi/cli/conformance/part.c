@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "proc/privileges.h"
 
+#include <ctype.h>
 #include <sys/mman.h>
 
 #define MAX_PARTS ((size_t)4096)
@@ -175,6 +176,43 @@ static void take_batch(void *context, const struct andiron_batch *batch)
 			   "a batch that it sends says that it has %llu samples, and its rows "
 			   "have %llu",
 			   (unsigned long long)batch->samples, (unsigned long long)sum);
+}
+
+static bool is_metric_name(const char *name)
+{
+	if (!name || !(isalpha((unsigned char)*name) || *name == '_'))
+		return false;
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && *name != '_' && *name != ':')
+			return false;
+	return true;
+}
+
+static void take_metric(void *self, const struct andiron_metric *m)
+{
+	struct part *p = self;
+
+	if (!is_metric_name(m->name))
+		trial_fail(p->t, "the name of a metric is not Prometheus's: \"%s\"",
+			   m->name ? m->name : "");
+	else if (m->kind != ANDIRON_METRIC_COUNTER && m->kind != ANDIRON_METRIC_GAUGE)
+		trial_fail(p->t, "its metric %s is neither counter nor gauge", m->name);
+	else if (!m->help || !*m->help)
+		trial_fail(p->t, "its metric %s has no help", m->name);
+}
+
+/* The sink is one of newer headers: what stands behind it is not touched. */
+void part_metrics(struct part *p)
+{
+	struct {
+		struct andiron_metric_sink known;
+		uint64_t unknown[4];
+	} sink = {.known = {.size = sizeof(sink), .self = p, .add = take_metric},
+		  .unknown = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+
+	trial_doing(p->t, "metrics");
+	if (p->min->component->metrics)
+		p->min->component->metrics(p->min->self, &sink.known);
 }
 
 /* --- Its life --- */

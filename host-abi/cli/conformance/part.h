@@ -49,6 +49,9 @@ bool part_start(struct part *p);
 /* Serves it until nothing has happened for so long, or it has been busy for a fifth of a second. */
 void part_serve(struct part *p, int32_t quiet_ms);
 
+/* Asks for its metrics, and judges them. */
+void part_metrics(struct part *p);
+
 /* stop, and its work comes back, and destroy. */
 void part_stop(struct part *p);
 void part_destroy(struct part *p);

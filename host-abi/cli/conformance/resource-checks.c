@@ -77,6 +77,8 @@ static void use(struct part *p, const struct process_state *before)
 	compare(p->t, before, "what it has done when it was given targets");
 	part_give_batch(p, &input, QUIET_MS);
 	compare(p->t, before, "what it has done when it was given a batch");
+	part_metrics(p);
+	compare(p->t, before, "`metrics`");
 	if (trial_is_over(p->t))
 		return;
 	trial_doing(p->t, "drain");
@@ -242,8 +244,26 @@ static void check_restarts(struct trial *t)
 
 /* --- Out of memory --- */
 
+static void turn(struct part *p)
+{
+	for (int i = 0; i < MAX_TURNS && andiron_min_turn(&p->loop, 0) > 0; i++)
+		;
+}
+
+/* As `use`, without a word of what it does: the allocation that fails is what counts. */
+static void use_quietly(struct part *p, struct part_input *input)
+{
+	turn(p);
+	for (int i = 0; i < PART_UPDATES; i++) {
+		part_call_targets(p, &input->updates[i]);
+		turn(p);
+	}
+	part_call_batch(p, input);
+	turn(p);
+}
+
 /* One life in which allocation n fails: by how much more is allocated after it. */
-static int64_t life_without(struct part *p, long n, struct rest *rest)
+static int64_t life_without(struct part *p, struct part_input *input, long n, struct rest *rest)
 {
 	struct process_usage before, after;
 
@@ -254,8 +274,7 @@ static int64_t life_without(struct part *p, long n, struct rest *rest)
 	if (p->min->component->create(p->min->host, (uint64_t)(uintptr_t)p->min,
 				      p->arguments.values, &p->min->self, &p->min->error) >= 0) {
 		if (p->min->component->start(p->min->self, &p->min->error) >= 0)
-			for (int i = 0; i < MAX_TURNS && andiron_min_turn(&p->loop, 0) > 0; i++)
-				;
+			use_quietly(p, input);
 		p->min->component->stop(p->min->self);
 		while (p->min->pending && andiron_min_turn(&p->loop, -1) > 0)
 			;
@@ -277,7 +296,7 @@ static long step_after(int64_t began_ns)
 }
 
 /* What a life leaves counts where each one leaves it: libraries set themselves up once. */
-static void fail_each(struct part *p, struct rest *rest)
+static void fail_each(struct part *p, struct part_input *input, struct rest *rest)
 {
 	int64_t began = clock_mono();
 	bool has_failed = true;
@@ -285,11 +304,11 @@ static void fail_each(struct part *p, struct rest *rest)
 
 	for (n = 0; n < MAX_FAILURES && has_failed && !trial_is_over(p->t);
 	     n += step_after(began), n_tried++) {
-		int64_t left = life_without(p, n, rest);
+		int64_t left = life_without(p, input, n, rest);
 
 		has_failed = import_hook_failed();
 		for (int again = 0; again < REPEATS && left > 0; again++)
-			left = life_without(p, n, rest);
+			left = life_without(p, input, n, rest);
 		if (left > 0)
 			trial_fail(p->t, "where allocation %ld fails, %lld bytes stay allocated", n,
 				   (long long)left);
@@ -318,40 +337,67 @@ static void check_memory(struct trial *t)
 		trial_skip(t, "a file whose imports can be found");
 		return;
 	}
-	fail_each(&p, &rest);
+	fail_each(&p, &input, &rest);
 }
 
 /* --- Stack --- */
 
 struct stack_call {
 	struct part *p;
-	void (*fn)(struct part *p);
+	struct part_input *input;
+	void (*fn)(struct part *p, struct part_input *input);
 };
 
 static void call(void *arg)
 {
 	const struct stack_call *c = arg;
 
-	c->fn(c->p);
+	c->fn(c->p, c->input);
 }
 
-static void do_create(struct part *p)
+static void do_create(struct part *p, struct part_input *input)
 {
 	p->min->component->create(p->min->host, (uint64_t)(uintptr_t)p->min, p->arguments.values,
 				  &p->min->self, &p->min->error);
 }
 
-static void do_start(struct part *p)
+static void do_start(struct part *p, struct part_input *input)
 {
-	p->min->component->start(p->min->self, &p->min->error);
+	p->started = p->min->component->start(p->min->self, &p->min->error) >= 0;
 }
 
-static void do_stop(struct part *p)
+/* Where it has not started these are not called. */
+static void do_targets(struct part *p, struct part_input *input)
+{
+	if (p->started)
+		part_call_targets(p, &input->updates[0]);
+}
+
+static void ignore_metric(void *self, const struct andiron_metric *m)
+{
+}
+
+static void do_metrics(struct part *p, struct part_input *input)
+{
+	static const struct andiron_metric_sink sink = {.size = sizeof(sink),
+							.add = ignore_metric};
+
+	if (p->started && p->min->component->metrics)
+		p->min->component->metrics(p->min->self, &sink);
+}
+
+static void do_drain(struct part *p, struct part_input *input)
+{
+	if (p->started && p->min->component->drain)
+		p->min->component->drain(p->min->self, DRAIN_NS);
+}
+
+static void do_stop(struct part *p, struct part_input *input)
 {
 	p->min->component->stop(p->min->self);
 }
 
-static void do_destroy(struct part *p)
+static void do_destroy(struct part *p, struct part_input *input)
 {
 	p->min->component->destroy(p->min->self);
 	p->min->self = NULL;
@@ -361,22 +407,27 @@ static void check_stack(struct trial *t)
 {
 	static const struct {
 		const char *name;
-		void (*fn)(struct part *p);
+		void (*fn)(struct part *p, struct part_input *input);
 	} calls[] = {{"create", do_create},
 		     {"start", do_start},
+		     {"targets", do_targets},
+		     {"metrics", do_metrics},
+		     {"drain", do_drain},
 		     {"stop", do_stop},
 		     {"destroy", do_destroy}};
+	static struct part_input input;
 	static struct part p;
 	int64_t most = 0;
 	const char *where = "";
 
-	if (!part_open(&p, t, HOST_PLAIN))
+	if (!part_open(&p, t, HOST_PLAIN) || !part_input_make(&input, t))
 		return;
+	p.min->on_targets = NULL; /* it takes more stack than a host's may */
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		int64_t used;
 
 		trial_doing(t, "%s, on a stack that is watched", calls[i].name);
-		used = call_stack_use(call, &(struct stack_call){&p, calls[i].fn});
+		used = call_stack_use(call, &(struct stack_call){&p, &input, calls[i].fn});
 		if (!p.min->self && i == 0) {
 			part_create(&p, false); /* it says why */
 			return;
@@ -385,6 +436,8 @@ static void check_stack(struct trial *t)
 			most = used;
 			where = calls[i].name;
 		}
+		if (p.min->self)
+			part_serve(&p, QUIET_MS);
 	}
 	trial_figure(t, "%lld bytes in `%s`, 8192 are allowed", (long long)most, where);
 	if (most > STACK_ALLOWED + HOST_STACK)
