@@ -448,6 +448,14 @@ static int finish(struct recording *r)
 	return code ? code : r->request.command ? r->child.exit_code : EXIT_OK;
 }
 
+/* Whether there is something to show. A start that takes long samples before all of it is live. */
+static bool has_recorded(const struct recording *r)
+{
+	const struct ledger_view *books = r->session ? host_ledger(host_of(r)) : NULL;
+
+	return r->live || (!r->failed && !r->request.command && books && books->taken > 0);
+}
+
 /* Forks the command; else the exit code. */
 static int start_command(struct recording *r)
 {
@@ -479,10 +487,10 @@ int recording_run(struct recording *r, char **again)
 		code = session_run(r->session, &err);
 	if (code < 0 && !r->failed)
 		fprintf(stderr, "andiron record: %s\n", *err.text ? err.text : strerror(-code));
-	else if (!r->live && r->signalled)
+	else if (!has_recorded(r) && r->signalled)
 		fprintf(stderr,
 			"andiron record: interrupted before sampling began, nothing is written\n");
-	return r->live ? finish(r) : own_failure(r);
+	return has_recorded(r) ? finish(r) : own_failure(r);
 }
 
 void recording_fini(struct recording *r)
