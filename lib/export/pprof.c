@@ -53,6 +53,9 @@ struct pprof_export {
 	uint32_t *locations;            /* of the batch's: the encoder's, 0 while unknown */
 	size_t n_locations;
 	VEC(uint32_t) stack;
+	/* Not on the stack of whoever gives a batch, who may have 8 KiB. */
+	struct pprof_line lines[MAX_LINES];
+	struct pprof_label labels[MAX_LABELS];
 };
 
 struct pprof_export *pprof_export_new(struct str name, uint32_t flags)
@@ -313,8 +316,7 @@ static bool is_left_bare(const struct pprof_export *x, const struct andiron_loca
 static uint32_t put_location(struct pprof_export *x, uint32_t location)
 {
 	struct andiron_location from = batch_location(x->view, location);
-	struct pprof_line lines[MAX_LINES];
-	struct pprof_location l = {.address = from.address, .lines = lines};
+	struct pprof_location l = {.address = from.address, .lines = x->lines};
 
 	l.mapping = put_mapping(x, &from);
 	if (is_left_bare(x, &from))
@@ -322,13 +324,14 @@ static uint32_t put_location(struct pprof_export *x, uint32_t location)
 	for (uint32_t i = 0; i < from.n_lines && l.n_lines < MAX_LINES; i++) {
 		struct andiron_line line = batch_line(x->view, from.line_start + i);
 
-		lines[l.n_lines++] = (struct pprof_line){.function = put_function(x, line.function),
-							 .line = line.line,
-							 .column = line.column};
+		x->lines[l.n_lines++] =
+			(struct pprof_line){.function = put_function(x, line.function),
+					    .line = line.line,
+					    .column = line.column};
 	}
 	if (l.n_lines == 0 && (from.mapping == 0 || from.address == 0) &&
 	    (from.kind != ANDIRON_FRAME_KERNEL || from.address == 0))
-		lines[l.n_lines++] = (struct pprof_line){.function = put_unknown(x)};
+		x->lines[l.n_lines++] = (struct pprof_line){.function = put_unknown(x)};
 	return pprof_failed(x->encoder) ? 0 : pprof_add_location(x->encoder, &l);
 }
 
@@ -515,8 +518,7 @@ int pprof_export_row(struct pprof_export *x, uint32_t index)
 	struct andiron_row row = batch_row(x->view, index);
 	uint32_t first = x->flags & EXPORT_SAMPLES ? 1 : 0;
 	int64_t values[PPROF_MAX_TYPES] = {0};
-	struct pprof_label labels[MAX_LABELS];
-	struct pprof_sample sample = {.labels = labels, .values = values};
+	struct pprof_sample sample = {.labels = x->labels, .values = values};
 
 	if (row.type >= MAX_BATCH_TYPES || x->slots[row.type] == 0)
 		return 1;
@@ -524,7 +526,7 @@ int pprof_export_row(struct pprof_export *x, uint32_t index)
 		return -ENOMEM;
 	sample.locations = x->stack.p;
 	sample.n_locations = (uint32_t)x->stack.n;
-	sample.n_labels = put_labels(x, index, &row, labels);
+	sample.n_labels = put_labels(x, index, &row, x->labels);
 	if (first)
 		values[0] = row.samples > INT64_MAX ? INT64_MAX : (int64_t)row.samples;
 	values[first + x->slots[row.type] - 1] = row.value;
