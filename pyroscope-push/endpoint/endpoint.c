@@ -155,15 +155,18 @@ static void give_up_one(struct endpoint *e, struct entry *entry, const char *rea
 void endpoint_log_drop(struct endpoint *e, size_t n, const char *why)
 {
 	int64_t now = clock_mono();
+	char before[64] = "";
 
 	if (e->logged_ns && now - e->logged_ns < LOG_EVERY_NS) {
 		e->unlogged += n;
 		return;
 	}
 	e->logged_ns = now;
-	abi_log(&e->context, ANDIRON_LOG_WARN,
-		"%s: %zu profiles are given up (and %llu before): %s", e->options->name, n,
-		(unsigned long long)e->unlogged, why);
+	if (e->unlogged)
+		snprintf(before, sizeof(before), ", and %llu before it",
+			 (unsigned long long)e->unlogged);
+	abi_log(&e->context, ANDIRON_LOG_WARN, "%s: %zu profile%s given up%s: %s",
+		e->options->name, n, n == 1 ? " is" : "s are", before, why);
 	e->unlogged = 0;
 }
 
