@@ -114,8 +114,9 @@ class Calls(Judged):
         return max(abs(self.branches[name] / self.n - part) for name, part in self.expected.items())
 
     def expect(self, what, **more):
-        """A runtime may say that it does not know a line, but not often."""
-        assert self.share((None, "no line")) <= 0.02, f"{what}: {self}"
+        """A runtime may say that it does not know a line, but not often: C2 keeps none for the
+        loop of some methods, of which the one that makes garbage has up to 3 % of the samples."""
+        assert self.share((None, "no line")) <= 0.04, f"{what}: no line; {self}"
         return super().expect(what, **more)
 
     def expect_shares(self, four=0.8):
