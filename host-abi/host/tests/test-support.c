@@ -319,10 +319,12 @@ static uint32_t next_order(const struct plan *plan, uint32_t to)
 
 void test_targets(struct plan *plan, uint32_t from, uint32_t to)
 {
+	uint32_t order = next_order(plan, to); /* before the list has an element more */
+
 	expect(vec_push(&plan->edges, ((struct plan_edge){.from = from,
 							  .to = to,
 							  .kind = PLAN_TARGETS,
-							  .order = next_order(plan, to),
+							  .order = order,
 							  .export_name = "targets",
 							  .port = "targets"})));
 }
@@ -331,6 +333,7 @@ void test_literal(struct plan *plan, uint32_t to, const char *name, const char *
 {
 	struct andiron_value *v = arena_array(&plan->arena, struct andiron_value, 3);
 	struct andiron_str *key = arena_alloc(&plan->arena, sizeof(*key));
+	uint32_t order = next_order(plan, to);
 
 	expect(v && key);
 	*key = (struct andiron_str){name, strlen(name)};
@@ -339,10 +342,9 @@ void test_literal(struct plan *plan, uint32_t to, const char *name, const char *
 		.kind = ANDIRON_VALUE_MAP, .keys = key, .items = &v[2], .n_items = 1};
 	v[2] = (struct andiron_value){.kind = ANDIRON_VALUE_STRING,
 				      .string = {value, strlen(value)}};
-	expect(vec_push(&plan->literals, ((struct plan_literal){.to = to,
-								.order = next_order(plan, to),
-								.port = "targets",
-								.targets = v})));
+	expect(vec_push(&plan->literals,
+			((struct plan_literal){
+				.to = to, .order = order, .port = "targets", .targets = v})));
 }
 
 const struct andiron_batch *test_batch(uint64_t samples, uint64_t bytes)
