@@ -435,8 +435,7 @@ int pprof_export_begin(struct pprof_export *x, const struct batch_view *view)
 }
 
 /* Appends a label; one of the same key stays as it is, and an empty one is left out. */
-static uint32_t put_label(struct pprof_export *x, const struct andiron_attribute *a,
-			  struct pprof_label *labels, uint32_t n)
+static uint32_t put_label(struct pprof_export *x, const struct andiron_attribute *a, uint32_t n)
 {
 	struct str key = batch_str(x->view, a->key);
 	bool is_text = a->kind == ANDIRON_ATTRIBUTE_STRING;
@@ -444,13 +443,13 @@ static uint32_t put_label(struct pprof_export *x, const struct andiron_attribute
 
 	if (n == MAX_LABELS || key.n == 0 || str_starts(key, STR("__")) || (is_text && !text.n))
 		return n;
-	labels[n] = (struct pprof_label){
+	x->labels[n] = (struct pprof_label){
 		.key = pprof_add_string(x->encoder, key),
 		.text = text.n ? pprof_add_string(x->encoder, text) : 0,
 		.number = is_text ? 0 : (int64_t)a->value,
 	};
 	for (uint32_t i = 0; i < n; i++)
-		if (labels[i].key == labels[n].key)
+		if (x->labels[i].key == x->labels[n].key)
 			return n;
 	return n + 1;
 }
@@ -471,44 +470,42 @@ static struct andiron_group group_of(struct pprof_export *x, uint32_t row)
 }
 
 /* Which thread a row is of. */
-static uint32_t put_thread(struct pprof_export *x, const struct andiron_row *row,
-			   struct pprof_label *labels, uint32_t n)
+static uint32_t put_thread(struct pprof_export *x, const struct andiron_row *row, uint32_t n)
 {
 	for (uint32_t i = 0; i < row->n_attrs && i < MAX_LABELS; i++) {
 		struct andiron_attribute a = batch_attribute_at(x->view, row->attr_start + i);
 		struct str key = batch_str(x->view, a.key);
 
 		if (str_is(key, "comm") || str_is(key, "tid"))
-			n = put_label(x, &a, labels, n);
+			n = put_label(x, &a, n);
 	}
 	return n;
 }
 
-static uint32_t put_labels(struct pprof_export *x, uint32_t index, const struct andiron_row *row,
-			   struct pprof_label *labels)
+static uint32_t put_labels(struct pprof_export *x, uint32_t index, const struct andiron_row *row)
 {
 	struct andiron_group group;
 	uint32_t n = 0;
 	struct str name;
 
 	if (x->flags & EXPORT_NAME && batch_row_str(x->view, row, STR("process"), &name) && name.n)
-		labels[n++] =
+		x->labels[n++] =
 			(struct pprof_label){.key = pprof_add_string(x->encoder, STR("process")),
 					     .text = pprof_add_string(x->encoder, name)};
 	if (x->flags & EXPORT_IDS)
-		n = put_thread(x, row, labels, n);
+		n = put_thread(x, row, n);
 	if (!(x->flags & EXPORT_LABELS))
 		return n;
 	group = group_of(x, index);
 	for (uint32_t i = 0; i < row->n_attrs && i < MAX_LABELS; i++) {
 		struct andiron_attribute a = batch_attribute_at(x->view, row->attr_start + i);
 
-		n = put_label(x, &a, labels, n);
+		n = put_label(x, &a, n);
 	}
 	for (uint32_t i = 0; i < group.n_labels && i < MAX_LABELS; i++) {
 		struct andiron_attribute a = batch_attribute_at(x->view, group.label_start + i);
 
-		n = put_label(x, &a, labels, n);
+		n = put_label(x, &a, n);
 	}
 	return n;
 }
@@ -526,7 +523,7 @@ int pprof_export_row(struct pprof_export *x, uint32_t index)
 		return -ENOMEM;
 	sample.locations = x->stack.p;
 	sample.n_locations = (uint32_t)x->stack.n;
-	sample.n_labels = put_labels(x, index, &row, x->labels);
+	sample.n_labels = put_labels(x, index, &row);
 	if (first)
 		values[0] = row.samples > INT64_MAX ? INT64_MAX : (int64_t)row.samples;
 	values[first + x->slots[row.type] - 1] = row.value;
