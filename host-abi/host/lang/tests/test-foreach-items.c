@@ -150,12 +150,10 @@ TEST(keys_that_look_alike_end)
 	arena_free(&arena);
 }
 
-/* The agent keeps what a template may need, though there is no item now. */
-TEST(templates_are_known_without_items)
+/* Of a foreach over a list that has come, and is empty. */
+static struct plan *plan_without_items(const char *source)
 {
 	static const char *const none[] = {NULL};
-	static const char source[] = LOOP("", "foreach \"in\" {\n collection = [1]\n var = \"y\"\n"
-					      "template {\n" ANY("y") "\n}\n}\n");
 	struct supplied *s = supply("foreach.f", none);
 	struct registry registry = {0};
 	struct diags diags = {.arena = ARENA_NULL};
@@ -165,37 +163,36 @@ TEST(templates_are_known_without_items)
 				  &plan),
 		  0);
 	expect_eq(plan->nodes.n, 2);
+	diags_free(&diags);
+	supplied_free(s);
+	return plan;
+}
+
+/* The agent keeps what a template may need, though there is no item now. */
+TEST(templates_are_known_without_items)
+{
+	struct plan *plan = plan_without_items(
+		LOOP("", "foreach \"in\" {\n collection = [1]\n var = \"y\"\n"
+			 "template {\n" ANY("y") "\n}\n}\n"));
+
 	expect_eq(plan->lists.n, 1);
 	expect_str(str_of(plan->lists.p[0].id), "foreach.f");
 	expect_eq(plan->templates.n, 1);
 	expect_str(str_of(plan->templates.p[0]->component->name), "test.any");
 	expect(!plan->may_bring);
 	plan_free(plan);
-	diags_free(&diags);
-	supplied_free(s);
 }
 
 /* Of what a template declares nothing is known before there is an item. */
 TEST(templates_that_declare_may_bring_any)
 {
-	static const char *const none[] = {NULL};
-	static const char source[] = LOOP(
-		"", "import.file \"m\" {\n filename = x.n\n}\nm.one \"a\" {}\n"
-		    "foreach \"in\" {\n collection = [1]\n var = \"y\"\n"
-		    "template {\n m.two \"b\" {}\n}\n}\n");
-	struct supplied *s = supply("foreach.f", none);
-	struct registry registry = {0};
-	struct diags diags = {.arena = ARENA_NULL};
-	struct plan *plan;
+	struct plan *plan = plan_without_items(
+		LOOP("", "import.file \"m\" {\n filename = x.n\n}\nm.one \"a\" {}\n"
+			 "foreach \"in\" {\n collection = [1]\n var = \"y\"\n"
+			 "template {\n m.two \"b\" {}\n}\n}\n"));
 
-	expect_eq(plan_build_with(&(struct source){"f", str_of(source)}, 1, &registry, s, &diags,
-				  &plan),
-		  0);
-	expect_eq(plan->nodes.n, 2);
 	expect(plan->may_bring);
 	plan_free(plan);
-	diags_free(&diags);
-	supplied_free(s);
 }
 
 /* What is wrong is told at its place. */
