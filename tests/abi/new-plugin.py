@@ -76,7 +76,7 @@ def the_page(folder, env):
         if ran.returncode != 0:
             return False
         found += ran.stdout
-    expected = ("web", "db", "subtests passed", " ok, 0 failed")
+    expected = ("web", "db", "32 subtests passed", "32 ok, 0 failed")
     missing = [text for text in expected if text not in found]
     print(f"# {len(commands)} commands; not shown: {missing}")
     return len(commands) == 6 and not missing and is_short(folder)
