@@ -15,8 +15,10 @@ import json
 import os
 import re
 import sys
+import tempfile
 import threading
 import warnings
+from unittest import mock
 
 import andiron
 from andiron import library as c
@@ -206,6 +208,15 @@ def profile():
     assert sorted(f for f in os.listdir() if f.startswith("x")) == ["x.folded", "x.html", "x.pb.gz"]
     with refused_by(ProcessLookupError):
         andiron.Profile(worker.pid, **HOW)
+
+
+@case
+def profile_in_any_folder():
+    """a Profile's own folder stands below TMPDIR, whose name may have any letter"""
+    need_root()
+    with tempfile.TemporaryDirectory(suffix="é😀") as folder:
+        with mock.patch.object(tempfile, "tempdir", folder), andiron.Profile(**HOW):
+            sum(range(100))
 
 
 @contextlib.contextmanager

@@ -96,7 +96,7 @@ class Profile:
 
     def _configuration(self):
         targets = ", ".join('{"__process_pid__" = "%d"}' % pid for pid in self._pids)
-        paths = ", ".join(json.dumps(self._path(suffix)) for suffix in SUFFIXES)
+        paths = ", ".join(json.dumps(self._path(suffix), ensure_ascii=False) for suffix in SUFFIXES)
         return f"""pyroscope.ebpf "block" {{
   forward_to       = [{CONSUMER}.receiver]
   sample_rate      = {self._rate}
