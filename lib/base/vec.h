@@ -27,7 +27,9 @@ bool vec_grow(void **p, size_t *capacity, size_t need, size_t size);
 #define vec_reserve(v, more)                                                                       \
 	vec_grow((void **)&(v)->p, &(v)->capacity, (v)->n + (more), sizeof(*(v)->p))
 
-#define vec_push(v, element) (vec_reserve(v, 1) ? ((v)->p[(v)->n++] = (element), true) : false)
+/* The element is evaluated while n is what it was. */
+#define vec_push(v, element)                                                                       \
+	(vec_reserve(v, 1) ? ((v)->p[(v)->n] = (element), (v)->n++, true) : false)
 
 #define vec_each(v, e) for (__typeof__((v)->p + 0) e = (v)->p; e < (v)->p + (v)->n; e++)
 
