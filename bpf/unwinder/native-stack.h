@@ -154,8 +154,18 @@ UNWIND_INLINE __u64 unwind_row_range(__u64 at, __u64 before, __u64 after)
 	return (first & 0xff) | (last & 0xff) << 8;
 }
 
+/* What two ranges have in common. */
+UNWIND_INLINE __u64 unwind_row_common(__u64 a, __u64 b)
+{
+	__u64 first = (a & 0xff) > (b & 0xff) ? a & 0xff : b & 0xff;
+	__u64 last = (a & 0xff00) < (b & 0xff00) ? a & 0xff00 : b & 0xff00;
+
+	return first | last;
+}
+
 /* The number of the rule that the page at `ref` has for `at`, whose low bits are these there; 0:
- * none. w->row: how far it holds. */
+ * none. w->row: how far it holds, within what it was before: code that a runtime has claimed begins
+ * and ends in the middle of a row. */
 UNWIND_INLINE __u32 unwind_in_page(unwind_env e, struct andiron_walk *w, __u32 ref, __u32 low,
 				   __u64 at)
 {
@@ -185,7 +195,8 @@ UNWIND_INLINE __u32 unwind_in_page(unwind_env e, struct andiron_walk *w, __u32 r
 	found = unwind_search_gaps(e, number, rows, end - row, low - start);
 	if (found >> 32 != UNWIND_OPEN)
 		next = start + (__u32)(found >> 32);
-	w->row = unwind_row_range(at, low - start - ((__u32)found >> 8), next - low);
+	w->row = unwind_row_common(
+		w->row, unwind_row_range(at, low - start - ((__u32)found >> 8), next - low));
 	i = found & 0xff;
 	i = slab[(rows + (end - row) + i) & (UNWIND_SLAB_BYTES - 1)];
 	return unwind_u16(slab, offset + 2 * i);

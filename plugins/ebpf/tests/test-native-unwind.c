@@ -4,6 +4,7 @@
 
 #include "unwind/pages.h"
 
+#include "testing/random.h"
 #include "testing/test.h"
 
 #include <stdlib.h>
@@ -74,6 +75,11 @@ static int page(void *context, uint32_t n, const void *bytes, size_t size, const
 	return 0;
 }
 
+struct two_mappings {
+	uint64_t starts[2];
+	struct unwind_mapping mappings[2];
+};
+
 /* A file with these rows up to `end`, mapped at CODE; a claim's slot is `kind` from bit 8 on. */
 static void map_rows(const struct elf_row *rows, size_t n, uint64_t end, uint16_t kind)
 {
@@ -123,17 +129,22 @@ static uint64_t in(uint32_t function)
 	return CODE + function * SLOT + 8;
 }
 
-static uint32_t walk(uint32_t function)
+static uint32_t walk_with(struct unwind_set *rows, struct unwind_chain *chains)
 {
-	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, w.rows, w.chains};
+	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, rows, chains};
 	const struct walk_stack stacks[SAMPLER_COPIES] = {
 		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n,
 					sampler_snapshot_start(w.snapshot.regs[SP])},
 		[SAMPLER_COPY_OTHER] = w.other};
 
-	w.snapshot.pc = in(function);
 	walk_snapshot(&tables, &w.snapshot, stacks, w.word, &w.walk);
 	return w.walk.end;
+}
+
+static uint32_t walk(uint32_t function)
+{
+	w.snapshot.pc = in(function);
+	return walk_with(w.rows, w.chains);
 }
 
 static uint64_t reg(uint32_t base, int32_t fp, int32_t offset)
@@ -373,12 +384,9 @@ TEST(circles_are_broken)
 /* The highest address of a process on x86-64 is one of the kernel's half. */
 TEST(mappings_in_the_upper_half)
 {
-	struct {
-		uint64_t starts[2];
-		struct unwind_mapping mappings[2];
-	} two = {{CODE, 0xffffffffff600000},
-		 {{.end = CODE + SLOT, .kind = UNWIND_KIND_FRAMES},
-		  {.end = 0xffffffffff601000, .kind = UNWIND_KIND_UNKNOWN}}};
+	struct two_mappings two = {{CODE, 0xffffffffff600000},
+				   {{.end = CODE + SLOT, .kind = UNWIND_KIND_FRAMES},
+				    {.end = 0xffffffffff601000, .kind = UNWIND_KIND_UNKNOWN}}};
 
 	map_file(&(struct unwind_entry){END, 0}, 1, UNWIND_KIND_TABLE);
 	w.word = unwind_space_word(put(&two, sizeof(two)), 2, 1);
@@ -387,6 +395,24 @@ TEST(mappings_in_the_upper_half)
 	word_at(0x108, 0xffffffffff600010);
 	expect_eq(walk(0), UNWIND_END_NEW);
 	expect_eq(w.walk.n_words, 2);
+}
+
+/* A row that goes on into what a runtime has claimed is its own up to there. */
+TEST(a_row_ends_where_a_claim_begins)
+{
+	struct unwind_entry rules[] = {{reg(SP, OWN_FP, 32), 0}, {reg(SP, OWN_FP, 32), 0}};
+	struct two_mappings two = {{CODE, CODE + SLOT}};
+
+	map_file(rules, 2, UNWIND_KIND_TABLE);
+	for (size_t i = 0; i < 2; i++)
+		memcpy(&two.mappings[i], &w.slab[unwind_ref_offset((uint32_t)w.word) + 8],
+		       sizeof(two.mappings[i]));
+	two.mappings[0].end = CODE + SLOT;
+	two.mappings[1].slot = 3;
+	w.word = unwind_space_word(put(&two, sizeof(two)), 2, 1);
+	word_at(24, 0x123456789);
+	expect_eq(walk(0), UNWIND_END_NO_MAPPING);
+	expect_eq(walk(1), UNWIND_END_RUNTIME);
 }
 
 /* Code without tables goes by frame pointers. */
@@ -400,26 +426,6 @@ TEST(frames_without_tables)
 	word_at(0x208, 0);
 	expect_eq(walk(0), UNWIND_END_COMPLETE);
 	expect_eq(w.walk.n_words, 2);
-}
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t random_word(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	return state ^= state << 17;
-}
-
-static uint32_t any(uint32_t n)
-{
-	return (uint32_t)random_word() % n;
-}
-
-static void spoil(void *p, size_t n, size_t times)
-{
-	for (size_t i = 0; i < times; i++)
-		((uint8_t *)p)[random_word() % n] = (uint8_t)random_word();
 }
 
 /* One that a file might have, or anything; every fourth is an end. */
@@ -478,17 +484,11 @@ static uint64_t map_random_rows(uint16_t kind)
 /* The stack of the snapshot is walked to the same end with the caches as without. */
 static void expect_caches_agree(void)
 {
-	struct walk_tables tables = {NULL, slab, w.rules, 64, ~0ull, NULL, NULL};
-	const struct walk_stack stacks[SAMPLER_COPIES] = {
-		[SAMPLER_COPY_STACK] = {w.snapshot.stack, w.snapshot.n,
-					sampler_snapshot_start(w.snapshot.regs[SP])},
-		[SAMPLER_COPY_OTHER] = w.other};
 	struct andiron_walk cold;
 
-	walk_snapshot(&tables, &w.snapshot, stacks, w.word, &cold);
-	tables.rows = w.rows;
-	tables.chains = w.chains;
-	walk_snapshot(&tables, &w.snapshot, stacks, w.word, &w.walk);
+	walk_with(NULL, NULL);
+	cold = w.walk;
+	walk_with(w.rows, w.chains);
 	expect_eq(cold.n_words, w.walk.n_words);
 	expect(memcmp(cold.frames, w.walk.frames, cold.n_words * sizeof(uint64_t)) == 0);
 	expect_eq(cold.end, w.walk.end);
