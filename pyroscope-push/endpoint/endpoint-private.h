@@ -5,6 +5,7 @@
  * `settle` of endpoint.c only. A request that is not free has at least one record. */
 #pragma once
 
+#include "base/error.h"
 #include "pyroscope-push/endpoint/endpoint.h"
 #include "pyroscope-push/spool/record-queue.h"
 
@@ -19,6 +20,8 @@ enum request_state {
 
 /* How often the server may break down after a payload, in between answering. */
 #define REQUEST_MAX_KILLS 3
+
+#define ENDPOINT_MARKS 256 /* that are noted at once */
 
 struct request {
 	struct endpoint *endpoint;
@@ -57,6 +60,10 @@ struct endpoint {
 	uint64_t unlogged;
 	bool hurried;
 	char cause[400]; /* empty: none */
+	/* Of the last attempt to send. As the next one not on the stack, of which a host's thread
+	 * may have little, and libcurl takes 5.6 KB to print. */
+	struct error error;
+	uint64_t marks[ENDPOINT_MARKS]; /* within endpoint_mark */
 };
 
 /* The one way out for records. */

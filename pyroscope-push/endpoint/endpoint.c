@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #define LOG_EVERY_NS (60 * NS_PER_SEC)
-#define MARKS        256 /* that are noted at once */
 
 static void count_reason(struct endpoint *e, const char *word)
 {
@@ -64,15 +63,14 @@ static void settle(struct endpoint *e, struct entry *entry, enum outcome outcome
 
 int endpoint_mark(struct endpoint *e, const struct fifo *f, uint32_t what, entry_filter is_meant)
 {
-	uint64_t sequences[MARKS];
 	int first = 0, rc = 0;
 	size_t n = 0;
 
 	for (const struct entry *i = f->head; i; i = i->next) {
 		if (record_is_spooled(i->record) && (!is_meant || is_meant(i)))
-			sequences[n++] = i->record->place.sequence;
-		if (n == MARKS || (n && !i->next)) { /* all of them, in a few entries */
-			rc = e->events.mark(e->events.context, e->options->id, what, sequences, n);
+			e->marks[n++] = i->record->place.sequence;
+		if (n == ENDPOINT_MARKS || (n && !i->next)) { /* all of them, in a few entries */
+			rc = e->events.mark(e->events.context, e->options->id, what, e->marks, n);
 			first = first ? first : rc;
 			n = 0;
 		}

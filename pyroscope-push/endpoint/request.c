@@ -421,7 +421,6 @@ static void submit(struct request *q)
 {
 	struct endpoint *e = q->endpoint;
 	bool probing = q->state == REQUEST_ASKING;
-	struct error err = ERROR_NULL;
 
 	endpoint_expire(e, &q->entries);
 	load(q);
@@ -437,10 +436,11 @@ static void submit(struct request *q)
 		hold(q);
 		return;
 	}
-	if (put_and_send(q, &err) == 0)
+	e->error = ERROR_NULL;
+	if (put_and_send(q, &e->error) == 0)
 		return;
 	snprintf(e->cause, sizeof(e->cause), "%.350s",
-		 err.code ? err.text : "memory for a request is short");
+		 e->error.code ? e->error.text : "memory for a request is short");
 	unsent(q, e->cause);
 }
 

@@ -75,6 +75,16 @@ static void keep(struct self *s)
 }
 #endif
 
+#if defined(FAULT_STACK) || defined(FAULT_STACK_OF_BATCH)
+static void go_deep(void)
+{
+	volatile char deep[16384];
+
+	for (size_t i = 0; i < sizeof(deep); i++)
+		deep[i] = 1;
+}
+#endif
+
 static int32_t create(const struct andiron_host *host, uint64_t instance,
 		      const struct andiron_value *args, void **ret_self, struct andiron_error *err)
 {
@@ -93,10 +103,7 @@ static int32_t create(const struct andiron_host *host, uint64_t instance,
 #endif
 	*(volatile char *)s->text = 0;
 #ifdef FAULT_STACK
-	volatile char deep[16384];
-
-	for (size_t i = 0; i < sizeof(deep); i++)
-		deep[i] = 1;
+	go_deep();
 #endif
 #ifdef FAULT_LOCALE
 	setlocale(LC_ALL, "C.UTF-8");
@@ -216,6 +223,9 @@ static void take(void *self, const struct andiron_batch *batch)
 {
 #ifdef FAULT_HOLDS
 	batch->retain(batch->owner);
+#endif
+#ifdef FAULT_STACK_OF_BATCH
+	go_deep();
 #endif
 #ifdef FAULT_WRITES
 	*(volatile uint64_t *)(uintptr_t)&batch->samples = batch->samples;

@@ -373,6 +373,12 @@ static void do_targets(struct part *p, struct part_input *input)
 		part_call_targets(p, &input->updates[0]);
 }
 
+static void do_batch(struct part *p, struct part_input *input)
+{
+	if (p->started)
+		part_call_batch(p, input);
+}
+
 static void ignore_metric(void *self, const struct andiron_metric *m)
 {
 }
@@ -411,6 +417,7 @@ static void check_stack(struct trial *t)
 	} calls[] = {{"create", do_create},
 		     {"start", do_start},
 		     {"targets", do_targets},
+		     {"batch", do_batch},
 		     {"metrics", do_metrics},
 		     {"drain", do_drain},
 		     {"stop", do_stop},
