@@ -46,16 +46,37 @@ static struct andiron_value *add_member(struct body *body, const struct andiron_
 	return &body->items[body->n++];
 }
 
+/* What stands one block too far out. */
+static const char *misplaced(struct lang *l, const struct andiron_option *block,
+			     const struct stmt *s)
+{
+	for (uint32_t i = 0; block->block && i < block->block->count; i++) {
+		const struct andiron_option *option = bind_option(block->block, i);
+
+		if (is_block(option) == s->block && str_is(s->name, option->name))
+			return arena_printf(l->arena, "it stands in the block %s", block->name);
+	}
+	return NULL;
+}
+
 static void unknown(struct body *body, const struct stmt *s)
 {
 	struct lang *l = body->b->l;
 	const char **names = lang_array(l, const char *, body->options->count + 1);
+	const char *hint = NULL;
 	size_t n = 0;
 
-	for (uint32_t i = 0; names && i < body->options->count; i++)
-		if (is_block(bind_option(body->options, i)) == s->block)
-			names[n++] = bind_option(body->options, i)->name;
-	lang_error(l, s->place, names ? diag_suggest(l->diags, s->name, names, n) : NULL,
+	for (uint32_t i = 0; names && i < body->options->count; i++) {
+		const struct andiron_option *option = bind_option(body->options, i);
+
+		if (is_block(option) == s->block)
+			names[n++] = option->name;
+		if (!hint)
+			hint = misplaced(l, option, s);
+	}
+	if (!hint && names)
+		hint = diag_suggest(l->diags, s->name, names, n);
+	lang_error(l, s->place, hint,
 		   "%s has no %s \"%.*s\"", body->owner->name, kind_of(s->block),
 		   STR_FMT(str_first(s->name, 200)));
 }

@@ -88,6 +88,34 @@ void diag_add(struct diags *d, int severity, struct place place, const char *hin
 		insert(d, finding);
 }
 
+/* As interval is of collect_interval, and sample_rate of default_sample_rate. */
+static bool is_part(struct str whole, struct str part)
+{
+	if (part.n < 3 || part.n >= whole.n)
+		return false;
+	return (str_ends(whole, part) && whole.p[whole.n - part.n - 1] == '_') ||
+	       (str_starts(whole, part) && whole.p[part.n] == '_');
+}
+
+/* The one name that a word is part of, or the other way round; of several none is meant. */
+static const char *kindred(struct str word, size_t group, const char *const *words, size_t n)
+{
+	struct str own = str_skip(word, group);
+	const char *found = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		struct str other = str_skip(str_of(words[i]), group);
+
+		if (!str_starts(str_of(words[i]), str_first(word, group)) ||
+		    (!is_part(other, own) && !is_part(own, other)))
+			continue;
+		if (found)
+			return NULL;
+		found = words[i];
+	}
+	return found;
+}
+
 const char *diag_suggest(struct diags *d, struct str word, const char *const *words, size_t n)
 {
 	size_t dot = str_rfind(word, '.');
@@ -106,5 +134,7 @@ const char *diag_suggest(struct diags *d, struct str word, const char *const *wo
 			nearest = words[i];
 		}
 	}
+	if (!nearest)
+		nearest = kindred(word, dot < word.n ? dot + 1 : 0, words, n);
 	return nearest ? arena_printf(&d->arena, "did you mean \"%s\"?", nearest) : NULL;
 }

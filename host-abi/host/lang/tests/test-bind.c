@@ -260,6 +260,13 @@ TEST(refuses_what_does_not_belong)
 		    "      |   ^~~~~~~~~~~~~~\n"
 		    "  did you mean \"external_labels\"?\n");
 	expect_plan("pyroscope.write \"w\" {\n"
+		    "  url = \"http://x\"\n"
+		    "}\n",
+		    "f:2:3: error: pyroscope.write has no argument \"url\"\n"
+		    "    2 |   url = \"http://x\"\n"
+		    "      |   ^~~\n"
+		    "  it stands in the block endpoint\n");
+	expect_plan("pyroscope.write \"w\" {\n"
 		    "  endpoint = \"http://x\"\n"
 		    "  external_labels {}\n"
 		    "}\n",

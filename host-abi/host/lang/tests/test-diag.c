@@ -176,6 +176,27 @@ TEST(suggests_only_what_is_near)
 	diags_free(&d);
 }
 
+/* Names differ between versions and products by a word in front or behind. Where two could be
+ * meant, neither is offered. */
+TEST(suggests_the_one_name_that_shares_its_words)
+{
+	static const char *const words[] = {"sample_rate", "collect_interval", "v8_enabled",
+					    "go_enabled"};
+	static const char *const dotted[] = {"profile.process_cpu", "profile.memory"};
+	struct diags d = {0};
+
+	expect_str(str_of(diag_suggest(&d, STR("default_sample_rate"), words, 4)),
+		   "did you mean \"sample_rate\"?");
+	expect_str(str_of(diag_suggest(&d, STR("interval"), words, 4)),
+		   "did you mean \"collect_interval\"?");
+	expect(!diag_suggest(&d, STR("enabled"), words, 4));
+	expect(!diag_suggest(&d, STR("terval"), words, 4));
+	expect_str(str_of(diag_suggest(&d, STR("profile.cpu"), dotted, 2)),
+		   "did you mean \"profile.process_cpu\"?");
+	expect(!diag_suggest(&d, STR("runtime.cpu"), dotted, 2));
+	diags_free(&d);
+}
+
 TEST(colours)
 {
 	struct source s = {"f", STR("x")};
