@@ -92,15 +92,36 @@ static const struct {
 	{"remote.s3", "ask for the object by remote.http, with a presigned URL"},
 };
 
+#define OTLP_HINT "profiles that come by OTLP are received by otlp.receive, in andiron's file"
+
+static const struct stmt *stmt_named(const struct stmt *body, const char *name)
+{
+	while (body && !str_is(body->name, name))
+		body = body->next;
+	return body;
+}
+
+/* A receiver that is to pass profiles on, too. */
+static bool takes_profiles(const struct stmt *s)
+{
+	const struct stmt *output = stmt_named(s->body, "output");
+
+	return str_is(s->name, "otelcol.receiver.otlp") && output &&
+	       stmt_named(output->body, "profiles");
+}
+
 /* Says so of a component of another signal; how to split the file once, at the first. */
 static bool is_other_signal(struct draft *d, const struct stmt *s)
 {
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (str_starts(s->name, str_of(others[i].beginning))) {
-			lang_error(&d->l, s->place, d->split_told ? NULL : OTHERS_HINT,
+			bool otlp = takes_profiles(s);
+			const char *split = d->split_told ? NULL : OTHERS_HINT;
+
+			lang_error(&d->l, s->place, otlp ? OTLP_HINT : split,
 				   "%.*s is for %s; andiron takes profiles",
 				   STR_FMT(str_first(s->name, 200)), others[i].signal);
-			d->split_told = true;
+			d->split_told |= !otlp;
 			return true;
 		}
 	return false;

@@ -491,3 +491,26 @@ TEST(names_a_broken_option_table)
 		    "      |           ^\n"
 		    "  the plugin is newer than this version, or broken\n");
 }
+
+/* Alloy's receiver of OTLP is for other signals; who wants profiles of it is told what takes them,
+ * and how to split the file at the next block of that kind. */
+TEST(names_what_receives_profiles_by_otlp)
+{
+	expect_plan("otelcol.receiver.otlp \"in\" {\n"
+		    "  output {\n"
+		    "    profiles = []\n"
+		    "  }\n"
+		    "}\n"
+		    "otelcol.receiver.otlp \"b\" { }\n",
+		    "f:1:1: error: otelcol.receiver.otlp is for metrics, logs and traces; andiron "
+		    "takes profiles\n"
+		    "    1 | otelcol.receiver.otlp \"in\" {\n"
+		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
+		    "  profiles that come by OTLP are received by otlp.receive, in andiron's file\n"
+		    "f:6:1: error: otelcol.receiver.otlp is for metrics, logs and traces; andiron "
+		    "takes profiles\n"
+		    "    6 | otelcol.receiver.otlp \"b\" { }\n"
+		    "      | ^~~~~~~~~~~~~~~~~~~~~\n"
+		    "  leave it in a file of Alloy's; the blocks for profiles, with all that they "
+		    "name, go into a file of andiron's\n");
+}
