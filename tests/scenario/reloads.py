@@ -102,6 +102,25 @@ def a_config_map():
 
 
 @case
+def warnings_are_said_once():
+    """A reload does not repeat them; other ones are said."""
+    first, other = (
+        f'discovery.relabel "{label}" {{ targets = concat([]) }}\n' for label in "ab"
+    )
+    write("warned.alloy", WRITER + first)
+    with Agent("warned.alloy") as a:
+        a.until_says("concat is deprecated")
+        for taken in (1, 2):
+            a.signal(signal.SIGHUP)
+            a.until(lambda n=taken: a.text().count(": reloaded") == n, "it has reloaded")
+        assert a.text().count("concat is deprecated") == 1, a.text()
+        write("warned.alloy", WRITER + first + other)
+        a.signal(signal.SIGHUP)
+        a.until(lambda: a.text().count("concat is deprecated") == 3, "all are said")
+        a.stop()
+
+
+@case
 def files_of_a_directory():
     """Of a directory a file may be edited, renamed over, added and removed. A log in JSON has what
     is wrong in one line."""

@@ -17,6 +17,7 @@ void live_config_fini(struct live_config *live)
 	config_free(live->refused);
 	buf_free(&live->unread);
 	buf_free(&live->said);
+	buf_free(&live->warned);
 }
 
 static int read_files(const struct live_config *live, struct config **ret, struct error *err)
@@ -73,23 +74,59 @@ static void say_what_waits(const struct live_config *live, const struct plan *pl
 			   plan->waiting.n, plan->waiting.p[0].id, plan->waiting.p[0].waits_for);
 }
 
+struct found {
+	char *text;
+	size_t n;
+};
+
+/* `found` is the text of its findings, to be freed, whatever the result. */
+static int plan_with_findings(struct config *config, struct registry *registry, struct found *found,
+			      struct plan **ret)
+{
+	FILE *out = open_memstream(&found->text, &found->n);
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	r = config_plan(config, registry, false, out, ret);
+	fclose(out);
+	return r;
+}
+
+/* Whether the same was found in the plan before; remembers it for the next. */
+static bool is_warned(struct live_config *live, struct str found)
+{
+	bool same = str_eq(buf_str(&live->warned), found);
+
+	if (!same) {
+		buf_clear(&live->warned);
+		buf_str_append(&live->warned, found);
+	}
+	return same;
+}
+
 int live_config_begin(struct live_config *live, struct plan **ret)
 {
 	struct error err = ERROR_NULL;
+	struct found found = {0};
 	int r = read_files(live, &live->config, &err);
 
 	if (r < 0) {
 		fprintf(stderr, "andiron run: %s\n", err.text);
 		return r;
 	}
-	r = config_plan(live->config, *live->registry, false, stderr, ret);
+	r = plan_with_findings(live->config, *live->registry, &found, ret);
+	if (found.n)
+		fwrite(found.text, 1, found.n, stderr);
 	if (r == 0) {
 		struct manner manner = manner_of(live, *ret);
 
+		is_warned(live, (struct str){found.text, found.n});
 		log_change(live->log, manner.level, manner.format);
 		follow_files(live, *ret);
 		say_what_waits(live, *ret);
 	}
+	free(found.text);
 	return r;
 }
 
@@ -129,28 +166,29 @@ static bool is_said(struct live_config *live, struct str why)
 }
 
 /* Findings as people read them, or as one line of a log that machines read. */
+static void say_findings(const struct live_config *live, bool refused, struct str found)
+{
+	if (live->log->format == LOG_TEXT)
+		fwrite(found.p, 1, found.n, stderr);
+	else
+		log_write(live->log, refused ? ANDIRON_LOG_ERROR : ANDIRON_LOG_WARN,
+			  STR(RUN_LOG_NAME), found, NULL, 0);
+}
+
 static int make_plan(struct live_config *live, struct config *config, struct registry *registry,
 		     struct plan **ret)
 {
-	char *text = NULL;
-	size_t n = 0;
-	FILE *out = open_memstream(&text, &n);
-	int r;
+	struct found found = {0};
+	int r = plan_with_findings(config, registry, &found, ret);
+	struct str text = {found.text, found.n};
+	bool known = r < 0 ? is_said(live, text) : is_warned(live, text);
 
 	live->finding[0] = 0;
-	if (!out)
-		return -ENOMEM;
-	r = config_plan(config, registry, false, out, ret);
-	fclose(out);
-	if (r < 0 && is_said(live, (struct str){text, n}))
-		n = 0;
-	if (n > 0 && live->log->format == LOG_TEXT)
-		fwrite(text, 1, n, stderr);
-	else if (n > 0)
-		log_write(live->log, r < 0 ? ANDIRON_LOG_ERROR : ANDIRON_LOG_WARN,
-			  STR(RUN_LOG_NAME), (struct str){text, n}, NULL, 0);
-	keep_finding(live, r < 0 ? (struct str){text, n} : STR_NULL);
-	free(text);
+	if (text.n && !known)
+		say_findings(live, r < 0, text);
+	if (r < 0 && !known)
+		keep_finding(live, text);
+	free(found.text);
 	return r;
 }
 

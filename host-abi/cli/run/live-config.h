@@ -34,6 +34,7 @@ struct live_config {
 	bool refreshing;        /* a plan is made of the texts that run */
 	struct buf said;        /* why that was refused last; "" if it was not */
 	bool said_again;        /* it was refused for the same, which was not said again */
+	struct buf warned;      /* findings about the one that was planned last without errors */
 	char finding[400];      /* the first error of the one that was planned last, or "" */
 };
 
