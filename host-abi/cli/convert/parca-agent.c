@@ -60,6 +60,8 @@ static const struct counterpart parca_agent_settings[] = {
 	{"remote-store-*", HAS_NONE, .ours = "endpoint and spool have options of their own"},
 	{"node", PUT_OWN, .put = put_node},
 	{"metadata-external-labels", PUT_MAP, SECTION_LABELS},
+	{"metadata-external-label", PUT_MAP, SECTION_LABELS}, /* in parca-agent's manifests */
+	{"external-label", PUT_MAP, SECTION_LABELS},          /* before its 0.10 */
 	{"metadata-container-runtime-socket-path", HAS_NONE,
 	 .ours = "containers are told apart by their cgroups, without the runtime"},
 	{"metadata-disable-*", IS_MOOT_BOOL},
