@@ -11,9 +11,12 @@ import re
 import resource
 import signal
 import socket
+import ssl
 import threading
 import urllib.request
 
+from answers import Server, says
+from kubeapi import certify
 from ports import free_port
 from pprofs import Receiver
 from running import Agent, ask, parse_metrics, sender_of
@@ -426,6 +429,109 @@ def what_speaks_to_targets_dies():
         agent.until(lambda: connections(sender, farm.port) <= 128, "connections are closed")
         assert sender_of(agent.pid) == sender
         agent.stop()
+
+
+class Proxy:
+    """Carries bytes to where CONNECT says; `led` has these addresses."""
+
+    def __init__(self):
+        self.led, self.listener = [], socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                args = (self.listener.accept()[0],)
+                threading.Thread(target=self.lead, args=args, daemon=True).start()
+
+    def lead(self, client):
+        with client, contextlib.suppress(OSError):
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += client.recv(1)
+            method, address = head.decode().split()[:2]
+            self.led.append((method, address))
+            host, port = address.split(":")
+            with socket.create_connection((host, int(port))) as server:
+                client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+                threading.Thread(target=carry, args=(server, client), daemon=True).start()
+                carry(client, server)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+def carry(source, sink):
+    with contextlib.suppress(OSError):
+        while piece := source.recv(65536):
+            sink.sendall(piece)
+        sink.shutdown(socket.SHUT_WR)
+
+
+# Path → the header by which the server knows who asks; "user:pass".
+KNOWN = {"/token": "Bearer let me in", "/user": "Basic dXNlcjpwYXNz"}
+
+# Name → its path, its arguments, and what is said of its target.
+CALLERS = {
+    "token": ("/token", 'bearer_token_file = "%(token)s"\n tls_config { ca_file = "%(ca)s" }', ""),
+    "user": (
+        "/user",
+        'proxy_url = "http://127.0.0.1:%(proxy)d"\n tls_config { ca_file = "%(ca)s" }\n'
+        ' basic_auth {\n username = "user"\n password = "pass"\n }',
+        "",
+    ),
+    "nobody": ("/token", 'tls_config { ca_file = "%(ca)s" }', "HTTP status 401"),
+    "stranger": ("/token", "", "certificate"),
+}
+
+
+@case
+def targets_behind_tls_and_a_proxy():
+    """Who trusts the server's authority and says who he is gets profiles, also by a proxy, and
+    nobody else: he tells why. A token's file is read for each request."""
+    certify()
+    known = dict(KNOWN)
+
+    def answer(handler):
+        it_is = handler.headers.get("Authorization") == known[handler.path]
+        says(*((gzip.compress(PROFILE), 200) if it_is else ("who?", 401)))(handler)
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain("server.pem", "server.key")
+    with Server(answer) as server, Proxy() as proxy, contextlib.ExitStack() as ends:
+        server.server.socket = context.wrap_socket(server.server.socket, server_side=True)
+        address = f"127.0.0.1:{server.port}"
+        files = {"ca": os.path.abspath("ca.crt"), "token": os.path.abspath("scraped.token")}
+        write("scraped.token", "let me in\n")
+        text = ""
+        for name, (path, more, _) in CALLERS.items():
+            one = ONE_KIND % (target(address, __profile_path__=path), "1s", "5s")
+            more = 'scheme = "https"\n' + more % {**files, "proxy": proxy.port}
+            text += one.replace('scrape "s" {', f'scrape "{name}" {{\n{more}')
+        agent = ends.enter_context(Agent(write("tls.alloy", text)))
+
+        def until_scraped(name):
+            labels = f'"pyroscope.scrape.{name}"'
+            before = agent.metric("andiron_scrape_sent_profiles_total", labels)
+            agent.until_metric("andiron_scrape_sent_profiles_total", before + 2, labels)
+
+        for name, (_, _, why) in CALLERS.items():
+            if not why:
+                until_scraped(name)
+                continue
+            agent.until_metric("andiron_scrape_failures_total", labels=f'"pyroscope.scrape.{name}"')
+            told = [w for _, _, w in agent.targets(f"pyroscope.scrape.{name}")]
+            assert len(told) == 1 and why in told[0], told
+        known["/token"] = "Bearer another"
+        os.rename(write("new.token", "another\n"), "scraped.token")
+        until_scraped("token")
+        agent.stop()
+    assert {path for _, path, head, _ in server.seen if "Authorization" in head} == set(known)
+    assert proxy.led and set(proxy.led) == {("CONNECT", address)}, proxy.led
 
 
 main()
