@@ -10,8 +10,8 @@
  *         andiron_load_file(a, "agent.alloy", &why) < 0 || andiron_start(a, &why) < 0)
  *             …
  *
- * with `forward_to = [embed.profiles.mine.receiver]` in the configuration. Link with
- * `pkg-config --libs andiron`, or load libandiron.so.1 with dlopen.
+ * with `embed.profiles "mine" {}` and `forward_to = [embed.profiles.mine.receiver]` in the
+ * configuration. Link with `pkg-config --libs andiron`, or load libandiron.so.1 with dlopen.
  *
  * WHAT IT DOES TO A PROCESS
  * An open instance has one thread of its own, a running one `workers` more; they block all signals.
