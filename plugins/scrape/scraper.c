@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define GATHER_NS     (50 * NS_PER_MSEC)
+#define GATHER_NS     (200 * NS_PER_MSEC) /* at most, and a twentieth of the interval */
 #define REPAIR_NS     (10 * NS_PER_SEC)
 #define MAX_IN_FLIGHT 8192u
 #define MAX_HELD      (128u << 20) /* bytes of answers that are not sent on yet */
@@ -97,12 +97,12 @@ static int64_t next_begin(const struct scraper *s)
 
 void scraper_arm(struct scraper *s)
 {
-	int64_t now = clock_mono();
+	int64_t part = s->settings->interval_ns / 20, now = clock_mono();
 	int64_t at = s->queue && !s->judging ? now : next_begin(s);
 
 	if (s->stopped || at == INT64_MAX)
 		return;
-	at = (at > now ? at : now) + GATHER_NS;
+	at = (at > now ? at : now) + (part < GATHER_NS ? part : GATHER_NS);
 	if (s->timer && s->timer_ns <= at)
 		return;
 	if (s->timer)
