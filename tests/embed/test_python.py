@@ -17,6 +17,7 @@ import re
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from unittest import mock
 
@@ -217,6 +218,26 @@ def profile_in_any_folder():
     with tempfile.TemporaryDirectory(suffix="é😀") as folder:
         with mock.patch.object(tempfile, "tempdir", folder), andiron.Profile(**HOW):
             sum(range(100))
+
+
+@case
+def profile_whose_end_is_interrupted():
+    """what was taken is told, and what was written is had"""
+    need_root()
+    stop = andiron.Agent.stop
+
+    def interrupted(agent, deadline):
+        stop(agent, deadline)
+        raise KeyboardInterrupt
+
+    profile = andiron.Profile(**HOW)
+    with mock.patch.object(andiron.Agent, "stop", interrupted):
+        with refused_by(KeyboardInterrupt), profile:
+            end = time.process_time() + 0.5
+            while time.process_time() < end:
+                sum(range(1000))
+    assert profile.samples > 0, profile.ledger
+    profile.write("interrupted.folded")
 
 
 @contextlib.contextmanager

@@ -54,9 +54,11 @@ class Profile:
     def __exit__(self, *_):
         try:
             self._agent.stop(self._deadline)
-            self._ledger = json.loads(self._agent.ledger())
-        finally:
-            self._agent.close()
+        finally:  # also where that fails, something was taken, and perhaps written
+            try:
+                self._ledger = json.loads(self._agent.ledger())
+            finally:
+                self._agent.close()
 
     @property
     def samples(self):
