@@ -244,6 +244,9 @@
 {{- if not $v.controller.hostPID }}
 {{- $wrong = append $wrong "controller.hostPID is false, so the agent would see no process but its own: leave it true." }}
 {{- end }}
+{{- if and (eq $v.controller.dnsPolicy "None") (not (get (default dict $v.controller.dnsConfig) "nameservers")) }}
+{{- $wrong = append $wrong "controller.dnsPolicy is \"None\", which needs a server: write its address into controller.dnsConfig, \"nameservers: [192.0.2.1]\", or leave dnsPolicy out." }}
+{{- end }}
 {{- if lt (int64 $v.controller.terminationGracePeriodSeconds) 10 }}
 {{- $wrong = append $wrong (printf "controller.terminationGracePeriodSeconds is %v: write at least 10, so that there is time to deliver what is queued." $v.controller.terminationGracePeriodSeconds) }}
 {{- end }}
