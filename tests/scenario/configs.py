@@ -24,6 +24,7 @@ import urllib.parse
 
 from cgroups import Container
 from kubeapi import TOKEN, KubeApi, pod
+from ports import carry
 from running import PATIENT, Agent, cpu_seconds
 from tap import (
     DEADLINE,
@@ -92,13 +93,6 @@ def furnish():
 def port_of_file(url, port=4040):
     """What comes to the port that the file names goes to the server, wherever that is."""
     goal = urllib.parse.urlsplit(url)
-
-    def carry(source, sink):
-        with contextlib.suppress(OSError):
-            for piece in iter(lambda: source.recv(65536), b""):
-                sink.sendall(piece)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_WR)
 
     def serve(listener):
         with contextlib.suppress(OSError):  # also the end of listening

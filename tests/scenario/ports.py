@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports for servers that have to be told theirs, and ports at which nobody answers."""
+"""Ports for servers that have to be told theirs, ports at which nobody answers, and what carries
+bytes from one connection to another."""
 
+import contextlib
 import socket
 
 held = []
@@ -16,3 +18,12 @@ def free_port():
     s.bind(("127.0.0.1", 0))
     held.append(s)
     return s.getsockname()[1]
+
+
+def carry(source, sink):
+    """Sends what comes until its end, and then that."""
+    with contextlib.suppress(OSError):
+        while piece := source.recv(65536):
+            sink.sendall(piece)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)

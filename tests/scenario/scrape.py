@@ -17,7 +17,7 @@ import urllib.request
 
 from answers import Server, says
 from kubeapi import certify
-from ports import free_port
+from ports import carry, free_port
 from pprofs import Receiver
 from running import Agent, ask, parse_metrics, sender_of
 from tap import Background, Skip, andiron, case, main, need_root, read, write
@@ -447,9 +447,10 @@ class Proxy:
 
     def lead(self, client):
         with client, contextlib.suppress(OSError):
-            head = b""
-            while not head.endswith(b"\r\n\r\n"):
-                head += client.recv(1)
+            head = more = client.recv(1)
+            while more and not head.endswith(b"\r\n\r\n"):
+                more = client.recv(1)
+                head += more
             method, address = head.decode().split()[:2]
             self.led.append((method, address))
             host, port = address.split(":")
@@ -463,13 +464,6 @@ class Proxy:
 
     def __exit__(self, *_):
         self.listener.close()
-
-
-def carry(source, sink):
-    with contextlib.suppress(OSError):
-        while piece := source.recv(65536):
-            sink.sendall(piece)
-        sink.shutdown(socket.SHUT_WR)
 
 
 # Path → the header by which the server knows who asks; "user:pass".
