@@ -29,19 +29,19 @@ static struct str url_of(struct draft *d, const struct scope *scope, const struc
 {
 	/* Who looks into what was refused is sure that an error was told. */
 	struct diags *diags = d->l.diags, unsaid = {.arena = ARENA_NULL, .n_errors = 1};
+	const struct stmt *url = module_attribute(s->body, "url");
 	struct andiron_value value = {0};
 	const char *waits_for = d->l.waits_for;
-	size_t n_uses = d->l.value_uses.n;
 
 	d->l.diags = &unsaid;
 	d->l.scope = scope;
+	d->l.early = ++d->l.n_early;
+	scope_window(&d->l);
 	name_all(d, s->body);
-	d->l.value_uses.n = n_uses;
+	if (!url || !url->value || !eval(&d->l, url->value, &value))
+		value.kind = ANDIRON_VALUE_NULL;
+	d->l.early = 0;
 	d->l.waits_for = waits_for;
-	for (const struct stmt *x = s->body; x; x = x->next)
-		if (!x->block && x->value && str_is(x->name, "url") &&
-		    !eval(&d->l, x->value, &value))
-			value = (struct andiron_value){0};
 	d->l.diags = diags;
 	diags_free(&unsaid);
 	if (value.kind != ANDIRON_VALUE_STRING)

@@ -49,6 +49,7 @@ struct lang {
 	VEC(uint32_t) told;               /* by node: in which window its value was told last */
 	uint32_t n_bindings_named;        /* arguments and variables, each time */
 	uint32_t window, n_windows;       /* of value_uses: of what is evaluated, and how many */
+	uint32_t early, n_early; /* in which early evaluation (scope.h), or 0, of how many */
 	const char *waits_for; /* whose value was named last though nobody has sent it, or NULL */
 	struct str storage;    /* the agent's directory, absolute; or nothing */
 	bool no_memory;

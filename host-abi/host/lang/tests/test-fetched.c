@@ -156,6 +156,34 @@ TEST(a_url_may_be_a_value)
 	supplied_free(s);
 }
 
+/* A module is looked for before there are components. What its URL lacks then is no fault if it
+ * comes, and is told if it does not. */
+TEST(a_url_may_lead_to_what_stands_behind)
+{
+	static const char given[] =
+		"declare \"d\" {\n  argument \"u\" { }\n"
+		"  import.http \"m\" { url = argument.u.value }\n}\nd \"a\" { u = %s }\n"
+		"test.value \"late\" {}\n";
+	struct supplied *s = supplied_new();
+	char text[400], *got;
+
+	expect(s);
+	snprintf(text, sizeof(text), given, "test.value.late.data");
+	got = plan_with(s, str_of(text));
+	expect_str(str_of(got), "d.a/import.http.m waits for test.value.late\n"
+				"node test.value.late: {}\n");
+	free(got);
+	snprintf(text, sizeof(text), given, "test.value.none.data");
+	got = plan_with(s, str_of(text));
+	expect(strstr(got, "f:5:13: error: there is no component \"test.value.none\"\n"));
+	free(got);
+	got = plan_with(s, STR("import.http \"m\" { url = local.file.f.content }\n"
+			       "local.file \"f\" { filename = \"/nowhere\" }\n"));
+	expect(strstr(got, "f:2:29: error: cannot read the file /nowhere: "));
+	free(got);
+	supplied_free(s);
+}
+
 /* Without the plugin that fetches each import is an error, and so is what names one. */
 TEST(nobody_fetches)
 {

@@ -60,7 +60,8 @@ static bool evaluate(struct lang *l, struct binding *b)
 	l->scope = scope;
 	l->window = window;
 	b->end_use = l->value_uses.n;
-	b->state = good ? KNOWN : l->waits_for ? WAITING : FAILED;
+	b->state = good ? KNOWN : l->early ? UNKNOWN : l->waits_for ? WAITING : FAILED;
+	b->early = l->early;
 	b->waits_for = l->waits_for;
 	return good;
 }
@@ -78,7 +79,7 @@ bool binding_value(struct lang *l, struct binding *b, const struct expr *e,
 	}
 	if (b->state == WAITING)
 		l->waits_for = b->waits_for;
-	if (b->state == FAILED || b->state == WAITING)
+	if (b->state == FAILED || b->state == WAITING || (l->early && b->early == l->early))
 		return false;
 	if (b->state == OPEN) {
 		lang_error(l, e->place, NULL, "the value of %.*s needs itself",

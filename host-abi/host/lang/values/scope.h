@@ -6,7 +6,8 @@
  *
  * Arguments, exports and variables are bindings: expressions that are evaluated when they are first
  * asked for, in the scope in which they were written. So their order in the files does not matter,
- * each is evaluated once however often it is named, and a circle of them is found. */
+ * each is evaluated once however often it is named, and a circle of them is found. What fails while
+ * l->early is set is evaluated again later, when more has a name and findings are told. */
 #pragma once
 
 #include "host/lang/lang.h"
@@ -30,6 +31,7 @@ struct binding {
 	uint64_t hash;           /* of what it held, as file_content_hash has it */
 	const char *waits_for;     /* the component whose value it needs first */
 	size_t first_use, end_use; /* its part of l->value_uses */
+	uint32_t early;            /* the early evaluation in which it failed last */
 	uint8_t state;
 };
 
