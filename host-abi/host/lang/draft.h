@@ -116,6 +116,9 @@ const struct registered_component *draft_find(struct draft *d, struct str name);
 
 /* Appends a node under its id, which is new; its position, or INDEX_NONE without memory. */
 uint32_t draft_add(struct draft *d, struct draft_node node);
+/* The same of one that stands in a file, with an id that may be another's, or NULL without memory;
+ * INDEX_NONE after an error, too. */
+uint32_t draft_add_new(struct draft *d, struct draft_node node);
 void draft_connect(struct draft *d, struct draft_edge edge);
 
 /* Where plugins were looked for and which were refused, for who misses one. */

@@ -256,19 +256,8 @@ static uint32_t add_node(struct draft *d, const struct scope *scope, const struc
 		.block = block_of(d, s, collection),
 		.plan = {.id = id, .registered = &foreach_items, .place = s->place},
 	};
-	uint32_t known = id ? names_find(&d->l.names, str_of(id)) : INDEX_NONE;
 
-	d->l.no_memory |= !id;
-	if (!id || !node.block)
-		return INDEX_NONE;
-	if (known != INDEX_NONE) {
-		lang_error(&d->l, s->place, NULL, "%s is defined twice", id);
-		return INDEX_NONE;
-	}
-	if (d->nodes.n < DRAFT_MAX_NODES)
-		return draft_add(d, node);
-	lang_error(&d->l, s->place, NULL, "more than %d components", DRAFT_MAX_NODES);
-	return INDEX_NONE;
+	return node.block ? draft_add_new(d, node) : INDEX_NONE;
 }
 
 /* It, and the services that come with it. */

@@ -102,15 +102,6 @@ static const struct stmt *template_of(struct draft *d, const struct stmt *s, str
 	return module_only(d, ret, known) && good ? template : NULL;
 }
 
-static const struct stmt *needed(struct draft *d, const struct stmt *s, const char *name)
-{
-	const struct stmt *found = module_attribute(s->body, name);
-
-	if (!found)
-		lang_error(&d->l, s->place, NULL, "foreach needs the argument %s", name);
-	return found && found->value ? found : NULL;
-}
-
 /* Its arguments, which no component may supply, but as targets (foreach-items.h): whose then. */
 static bool eval_loop(struct draft *d, const struct stmt *collection, const struct stmt *variable,
 		      struct andiron_value *ret_all, struct andiron_value *ret_name,
@@ -168,8 +159,9 @@ static void foreach(struct draft *d, const struct draft_loop *loop)
 	struct binding element = {.scope = loop->scope};
 	struct stmt arguments;
 	const struct stmt *template = module_has_label(d, s) ? template_of(d, s, &arguments) : NULL;
-	const struct stmt *collection = template ? needed(d, &arguments, "collection") : NULL;
-	const struct stmt *variable = collection ? needed(d, &arguments, "var") : NULL;
+	const struct stmt *collection =
+		template ? module_needed(d, &arguments, "collection") : NULL;
+	const struct stmt *variable = collection ? module_needed(d, &arguments, "var") : NULL;
 	const char *list = NULL, *waits_for;
 	struct andiron_value all, name;
 	struct str id;

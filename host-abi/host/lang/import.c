@@ -210,17 +210,8 @@ static bool add_path(struct draft *d, struct scope *scope, const struct expr *e,
 
 static const struct stmt *argument(struct draft *d, const struct stmt *s, int kind)
 {
-	const struct stmt *found = NULL;
-
-	if (!module_only(d, s, kinds[kind].known))
-		return NULL;
-	for (const struct stmt *x = s->body; x; x = x->next)
-		if (str_is(x->name, kinds[kind].source))
-			found = x;
-	if (!found)
-		lang_error(&d->l, s->place, NULL, "%s needs the argument %s", kinds[kind].name,
-			   kinds[kind].source);
-	return found && found->value ? found : NULL;
+	return module_only(d, s, kinds[kind].known) ? module_needed(d, s, kinds[kind].source)
+						    : NULL;
 }
 
 static struct import *import_new(struct draft *d, const struct scope *scope, const struct stmt *s)

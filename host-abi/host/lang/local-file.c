@@ -55,18 +55,9 @@ static void add(struct draft *d, const struct scope *scope, const struct stmt *s
 	const struct stmt *name = NULL;
 	struct custom *custom;
 
-	if (!s->label.n) {
-		lang_error(&d->l, s->place, "write " NAME " \"NAME\" { … }", NAME " needs a label");
-		return;
-	}
-	if (!module_only(d, s, known))
-		return;
-	for (const struct stmt *x = s->body; x; x = x->next)
-		if (str_is(x->name, "filename"))
-			name = x;
-	if (!name)
-		lang_error(&d->l, s->place, NULL, NAME " needs the argument filename");
-	custom = name && name->value ? module_add_custom(d, scope, s, 1) : NULL;
+	if (module_has_label(d, s) && module_only(d, s, known))
+		name = module_needed(d, s, "filename");
+	custom = name ? module_add_custom(d, scope, s, 1) : NULL;
 	if (!custom)
 		return;
 	custom->exports[custom->n_exports++] = (struct binding){

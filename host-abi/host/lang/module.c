@@ -143,6 +143,16 @@ const struct stmt *module_attribute(const struct stmt *body, const char *name)
 	return NULL;
 }
 
+const struct stmt *module_needed(struct draft *d, const struct stmt *block, const char *name)
+{
+	const struct stmt *found = module_attribute(block->body, name);
+
+	if (!found)
+		lang_error(&d->l, block->place, NULL, "%.*s needs the argument %s",
+			   STR_FMT(block->name), name);
+	return found && found->value ? found : NULL;
+}
+
 /* Whether a statement of that kind and name stands before. */
 static bool stands_before(const struct stmt *s, const struct stmt *first)
 {

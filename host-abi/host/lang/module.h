@@ -44,6 +44,8 @@ bool module_has_label(struct draft *d, const struct stmt *s);
 bool module_may_bring(const struct space *space, const struct stmt *template, struct str name);
 /* The argument of that name, or NULL. */
 const struct stmt *module_attribute(const struct stmt *body, const char *name);
+/* The same of one that the block needs; NULL after an error, also where it is broken. */
+const struct stmt *module_needed(struct draft *d, const struct stmt *block, const char *name);
 /* Whether all that a block holds are arguments of these names (NULL ends them), each once; the
  * others are reported. */
 bool module_only(struct draft *d, const struct stmt *block, const char *const *known);

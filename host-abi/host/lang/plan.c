@@ -34,6 +34,27 @@ uint32_t draft_add(struct draft *d, struct draft_node node)
 	return at;
 }
 
+uint32_t draft_add_new(struct draft *d, struct draft_node node)
+{
+	const char *id = node.plan.id;
+	uint32_t known = id ? names_find(&d->l.names, str_of(id)) : INDEX_NONE;
+
+	d->l.no_memory |= !id;
+	if (known != INDEX_NONE) {
+		struct place first = d->nodes.p[known].plan.place;
+
+		lang_error(&d->l, node.plan.place,
+			   arena_printf(d->l.arena, "it stands at %s:%u:%u already",
+					first.source->name, first.line, first.column),
+			   "%s is defined twice", id);
+	} else if (d->nodes.n >= DRAFT_MAX_NODES)
+		lang_error(&d->l, node.plan.place, NULL, "more than %d components",
+			   DRAFT_MAX_NODES);
+	else if (id)
+		return draft_add(d, node);
+	return INDEX_NONE;
+}
+
 void draft_connect(struct draft *d, struct draft_edge edge)
 {
 	check(edge.plan.from < d->nodes.n && edge.plan.to < d->nodes.n);
@@ -210,7 +231,6 @@ void draft_refuse(struct draft *d, const struct scope *scope, const struct stmt 
 uint32_t draft_component(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	struct draft_node node = {.block = s, .scope = scope, .plan.place = s->place};
-	uint32_t known;
 
 	node.plan.registered = draft_find(d, s->name);
 	if (!node.plan.registered) {
@@ -222,23 +242,7 @@ uint32_t draft_component(struct draft *d, const struct scope *scope, const struc
 	node.plan.id = arena_printf(d->l.arena, s->labelled ? "%s%s.%.*s" : "%s%s", scope->prefix,
 				    node.plan.registered->component->name,
 				    STR_FMT(str_first(s->label, 1000)));
-	d->l.no_memory |= !node.plan.id;
-	if (!node.plan.id)
-		return INDEX_NONE;
-	known = names_find(&d->l.names, str_of(node.plan.id));
-	if (known != INDEX_NONE) {
-		struct place first = d->nodes.p[known].plan.place;
-
-		lang_error(&d->l, s->place,
-			   arena_printf(d->l.arena, "it stands at %s:%u:%u already",
-					first.source->name, first.line, first.column),
-			   "%s is defined twice", node.plan.id);
-		return INDEX_NONE;
-	}
-	if (d->nodes.n < DRAFT_MAX_NODES)
-		return draft_add(d, node);
-	lang_error(&d->l, s->place, NULL, "more than %d components", DRAFT_MAX_NODES);
-	return INDEX_NONE;
+	return draft_add_new(d, node);
 }
 
 void draft_block(struct draft *d, const struct scope *scope, const struct stmt *s)
