@@ -53,6 +53,25 @@ def exports(port, component):
     return get(port, f"/api/v0/web/components/{component}")[1]
 
 
+MODULE = """
+declare "pods" {
+  discovery.relabel "r" {
+    targets = [{"__address__" = "a"}]
+    rule {
+      target_label = "version"
+      replacement  = "%s"
+    }
+  }
+}
+"""
+IMPORT = """
+import.string "lib" {
+  content = remote.kubernetes.configmap.x.data["module"]
+}
+lib.pods "p" { }
+"""
+
+
 @case
 def content_of_a_url():
     """remote.http gives its answer to an argument, and a new one without a reload. What waits for
@@ -248,8 +267,8 @@ def encoded(**texts):
 
 @case
 def entries_of_kubernetes():
-    """Entries of a Secret and a ConfigMap become arguments, one of another's, and are followed. A
-    Secret is never shown, whatever the server answers."""
+    """Entries of a Secret and a ConfigMap become arguments, one of another's, and a module, and are
+    followed. A Secret is never shown, whatever the server answers."""
     port = free_port()
     secrets, maps = "/api/v1/namespaces/ns/secrets/s", "/api/v1/namespaces/ns/configmaps/m"
     with KubeApi() as api, Server(says(port)) as server:
@@ -263,12 +282,16 @@ def entries_of_kubernetes():
   client {
     bearer_token = remote.kubernetes.secret.x.data["token"]
   }"""
-        write("agent.alloy", config + CONTENT % (server.port, more))
+        write("agent.alloy", config + CONTENT % (server.port, more) + IMPORT)
+        andiron("validate", "agent.alloy").expect(0, "what import.string.lib brings is not checked")
+        made = "lib.pods.p/discovery.relabel.r"
         with Agent("agent.alloy") as a:
             a.until_health("remote.kubernetes.secret.x", "unhealthy", "answered 404")
+            a.until_health("lib.pods.p", "unhealthy", "waits for a value of import.string.lib")
             api.objects[secrets] = thing("Secret", {**encoded(token="hush-1"), "raw": "/w=="})
-            api.objects[maps] = thing("ConfigMap", {"key": "k1"})
+            api.objects[maps] = thing("ConfigMap", {"key": "k1", "module": MODULE % "one"})
             a.until(lambda: listens(port), "it listens")
+            assert '"one"' in exports(port, made), exports(port, made)
             a.until_says("1 entries of ns/s are left out: they are not UTF-8 text")
             headers = server.seen[-1][2]
             assert (headers["Authorization"], headers["X-Key"]) == ("Bearer hush-1", "k1"), headers
@@ -277,6 +300,12 @@ def entries_of_kubernetes():
                 lambda: server.seen[-1][2]["Authorization"] == "Bearer hush-2",
                 "the new secret is used",
             )
+            api.objects[maps] = thing("ConfigMap", {"key": "k1", "module": MODULE % "two"})
+            a.until(lambda: '"two"' in exports(port, made), "the new module is taken")
+            api.objects[maps] = thing("ConfigMap", {"key": "k1", "module": MODULE % "three" + "{"})
+            a.until_health("remote.kubernetes.configmap.x", "unhealthy", "its value is refused")
+            a.until_says("content of import.string.lib:11:1: error:")
+            assert '"two"' in exports(port, made), exports(port, made)
             for answer, words in [
                 (thing("Secret", {"token": "%%%"}), "not in base64"),
                 (thing("Secret", [1]), "no object"),
@@ -310,6 +339,9 @@ def values_that_cannot_be():
     andiron("validate", "circle.alloy").expect(1, "in a circle: remote.http.")
     write("self.alloy", block % ("a", "a"))
     andiron("validate", "self.alloy").expect(1, "remote.http.a refers to itself")
+    imported = 'import.string "m" { content = remote.http.a.content }\nm.one "x" { }\n'
+    write("module.alloy", imported + (block % ("a", "a")).replace("remote.http.a.c", "m.one.x.c"))
+    andiron("validate", "module.alloy").expect(1, "in a circle: import.string.m → remote.http.a")
     write(
         "often.alloy",
         'remote.http "a" {\n  url = "http://127.0.0.1:9/"\n  poll_frequency = "5s"\n}\n'

@@ -60,9 +60,18 @@ struct draft_item {
 	struct draft_list *list;
 };
 
-/* What a first draft had errors of, for a second one without it (foreach-items.h). */
+/* The content of an import.string, by its component. */
+struct draft_text {
+	const char *id;
+	struct andiron_value content;
+};
+
+/* What a first draft had errors of, for a second one without it (foreach-items.h), and which
+ * modules it knew at its end (fetched.h). */
 struct draft_left_out {
 	struct arena arena;
+	VEC(struct draft_text) texts;
+	unsigned int n_again; /* how often for texts */
 	struct names items; /* by prefix */
 	VEC(struct plan_list) lists;
 	VEC(struct plan_file) files; /* with others in them it may go */

@@ -10,6 +10,60 @@
 #define MAX_DEPTH 8 /* each level is one more answer to wait for */
 /* Each may be 1 MiB, and is kept three times while it changes. */
 #define MAX_FETCHED 64
+#define CONTENT     "content"
+
+/* --- import.string --- */
+
+/* A secret may be one. */
+static const struct andiron_option options[] = {
+	{.name = CONTENT, .type = ANDIRON_TYPE_SECRET, .flags = ANDIRON_OPTION_REQUIRED},
+};
+static const struct andiron_options option_table = ANDIRON_OPTIONS(options);
+static const struct andiron_component component = {
+	.size = sizeof(component),
+	.name = "import.string",
+	.options = &option_table,
+};
+const struct registered_component fetched_text = {&component, NULL};
+
+static const struct andiron_value *find_text(const struct draft *d, const char *id)
+{
+	vec_each (&d->left_out->texts, text)
+		if (strcmp(text->id, id) == 0)
+			return &text->content;
+	return NULL;
+}
+
+static bool keep_text(struct draft *d, const struct plan_node *node)
+{
+	struct draft_left_out *out = d->left_out;
+	struct draft_text text = {.id = arena_str(&out->arena, str_of(node->id)).p};
+
+	d->l.no_memory |= !text.id ||
+			  supplied_copy(&out->arena, &node->args->items[0], &text.content) < 0 ||
+			  !vec_push(&out->texts, text);
+	if (out->n_again < MAX_DEPTH)
+		return !d->l.no_memory;
+	lang_error(&d->l, node->place, NULL, "modules need each other more than %d levels deep",
+		   MAX_DEPTH);
+	return false;
+}
+
+bool fetched_again(struct draft *d)
+{
+	bool again = false;
+
+	if (d->l.no_memory || d->l.diags->n_errors > d->l.diags->n_blamed)
+		return false;
+	vec_each (&d->nodes, node)
+		if (node->plan.registered == &fetched_text && node->plan.args &&
+		    !find_text(d, node->plan.id) && !(again = keep_text(d, &node->plan)))
+			return false;
+	d->left_out->n_again += again;
+	return again;
+}
+
+/* --- Both --- */
 
 /* Has all arguments evaluated, for who counts what they name; no more comes of it. */
 static void name_all(struct draft *d, const struct stmt *body)
@@ -23,13 +77,14 @@ static void name_all(struct draft *d, const struct stmt *body)
 			eval(&d->l, x->value, &value);
 }
 
-/* The URL, if it is known now: it may name a value, or what is no component yet, of which is spoken
- * when the component is bound. */
-static struct str url_of(struct draft *d, const struct scope *scope, const struct stmt *s)
+/* An argument, if it is known now, else null: it may name a value, or what is no component yet, of
+ * which is spoken when the component is bound. */
+static struct andiron_value early(struct draft *d, const struct scope *scope, const struct stmt *s,
+				  const char *name)
 {
 	/* Who looks into what was refused is sure that an error was told. */
 	struct diags *diags = d->l.diags, unsaid = {.arena = ARENA_NULL, .n_errors = 1};
-	const struct stmt *url = module_attribute(s->body, "url");
+	const struct stmt *x = module_attribute(s->body, name);
 	struct andiron_value value = {0};
 	const char *waits_for = d->l.waits_for;
 
@@ -38,12 +93,27 @@ static struct str url_of(struct draft *d, const struct scope *scope, const struc
 	d->l.early = ++d->l.n_early;
 	scope_window(&d->l);
 	name_all(d, s->body);
-	if (!url || !url->value || !eval(&d->l, url->value, &value))
+	if (!x || !x->value || !eval(&d->l, x->value, &value))
 		value.kind = ANDIRON_VALUE_NULL;
 	d->l.early = 0;
 	d->l.waits_for = waits_for;
 	d->l.diags = diags;
 	diags_free(&unsaid);
+	return value;
+}
+
+bool fetched_is_known(struct draft *d, const struct scope *scope, const struct stmt *s,
+		      const char *name)
+{
+	size_t n = d->l.value_uses.n;
+
+	return early(d, scope, s, name).kind != ANDIRON_VALUE_NULL && d->l.value_uses.n == n;
+}
+
+static struct str url_of(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	struct andiron_value value = early(d, scope, s, "url");
+
 	if (value.kind != ANDIRON_VALUE_STRING)
 		return STR_NULL;
 	return lang_str(&d->l, (struct str){value.string.ptr, value.string.len});
@@ -61,7 +131,7 @@ static bool is_bounded(struct draft *d, const struct stmt *s, const struct space
 	unsigned int depth = 0;
 
 	for (; x; x = x->around ? x->around : x->importer) {
-		depth += x->fetched;
+		depth += x->fetched > 0;
 		if (!module->url.n || !str_eq(x->url, module->url))
 			continue;
 		lang_error(&d->l, s->place, NULL,
@@ -88,7 +158,6 @@ bool fetched_get(struct draft *d, const struct scope *scope, const struct stmt *
 	const char *id;
 	uint32_t node;
 
-	module->fetched = true;
 	module->url = url_of(d, scope, s);
 	if (module->url.n)
 		module->folder = lang_str(&d->l, up_to_slash(module->url)).p;
@@ -98,15 +167,17 @@ bool fetched_get(struct draft *d, const struct scope *scope, const struct stmt *
 	node = draft_component(d, scope, s);
 	if (node == INDEX_NONE)
 		return false;
+	/* What an import.string names stands in its scope. */
+	d->l.n_bindings_named += scope->variable || !module->url.n;
+	module->fetched = node + 1;
 	id = d->nodes.p[node].plan.id;
-	value = supplied_get(d->l.supplied, id, "content");
+	value = find_text(d, id) ?: supplied_get(d->l.supplied, id, CONTENT);
 	if (!value) {
 		*ret_waits_for = id;
 		d->awaits_modules = true;
 		if (!d->l.supplied)
 			lang_warning(&d->l, s->place, NULL,
-				     "what %s brings is not checked: it is fetched when the agent "
-				     "runs",
+				     "what %s brings is not checked: it comes when the agent runs",
 				     id);
 		return true;
 	}
@@ -125,6 +196,7 @@ void fetched_wait(struct draft *d, const struct scope *scope, const struct stmt 
 	if (!custom)
 		return;
 	custom->waits_for = waits_for;
+	custom->fetched = names_find(&d->l.names, str_of(waits_for)) + 1;
 	custom->body = s->body;
 	custom->scope = scope;
 }

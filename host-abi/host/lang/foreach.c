@@ -5,6 +5,7 @@
 
 #include "host/lang/fetched.h"
 #include "host/lang/foreach-items.h"
+#include "host/lang/import.h"
 #include "host/lang/local-file.h"
 #include "host/lang/syntax/scan.h"
 #include "host/lang/values/eval.h"
@@ -16,26 +17,6 @@ struct round {
 	struct draft_list *list; /* of which it is an item, or NULL */
 };
 
-/* What a template declares and imports. Files are imported once, unless the variable decides
- * which, or stands in what is declared beside them. A module that is fetched has a component in
- * each round, since the first one may go. */
-static void declare_in_round(struct draft *d, struct scope *inside, const struct stmt *template,
-			     struct space **shared)
-{
-	uint32_t named = d->l.n_bindings_named;
-	bool own = false;
-
-	if (*shared) {
-		inside->space = *shared;
-		return;
-	}
-	for (const struct stmt *s = template->body; s; s = s->next)
-		own |= s->block && (str_is(s->name, "declare") || str_is(s->name, "import.http"));
-	module_declare(d, inside, template->body, false);
-	if (!own && d->l.n_bindings_named == named)
-		*shared = inside->space;
-}
-
 /* One round: the template's components under the ids foreach.LABEL/KEY/…, where the variable is the
  * element. */
 static void add_round(struct draft *d, const struct round *round, struct binding variable,
@@ -46,21 +27,19 @@ static void add_round(struct draft *d, const struct round *round, struct binding
 	const char *prefix = arena_printf(d->l.arena, "%sforeach.%.*s/%s/", loop->scope->prefix,
 					  STR_FMT(loop->block->label), key);
 	struct scope *inside = module_scope(d, loop->scope, prefix);
-	struct space *space = lang_array(&d->l, struct space, 1);
 	struct binding *b = lang_array(&d->l, struct binding, 1);
 
-	if (!inside || !space || !b)
+	if (!inside || !b)
 		return;
 	*b = variable;
-	*space = (struct space){.around = inside->space, .folder = inside->space->folder};
-	inside->space = space;
+	inside->space = *shared;
 	inside->around = loop->scope;
 	inside->variable = b;
 	if (round->list && !foreach_items_begin(d, inside, round->list))
 		return;
 	draft_about(d, inside);
 	local_file_blocks(d, inside, template->body);
-	declare_in_round(d, inside, template, shared);
+	module_declare_inside(d, inside, shared, template->body);
 	module_blocks(d, inside, template->body);
 	draft_about(d, loop->scope);
 }
@@ -115,14 +94,18 @@ static bool eval_loop(struct draft *d, const struct stmt *collection, const stru
 	good = eval(&d->l, collection->value, ret_all) && eval(&d->l, variable->value, ret_name);
 	for (size_t i = first; i < d->l.value_uses.n; i++) {
 		struct value_use use = d->l.value_uses.p[i];
+		const struct name *of = &d->l.names.list.p[use.node];
 
+		/* What a module exports is in the configuration once that is there. */
+		if (import_is(str_of(of->component->name)))
+			continue;
 		*ret_list = use.list;
 		if (use.list)
 			continue;
 		lang_error(&d->l, use.place, NULL,
 			   "foreach goes over a list in the configuration or over targets, not "
 			   "over what %s supplies",
-			   d->l.names.list.p[use.node].id);
+			   of->id);
 		return false;
 	}
 	return good;
@@ -133,8 +116,12 @@ static void go_round(struct draft *d, const struct draft_loop *loop, const struc
 {
 	struct foreach_keys keys = {0};
 	const struct round round = {loop, template, id ? d->lists.p[d->lists.n - 1] : NULL};
-	struct space *shared = NULL;
+	const struct space *around = loop->scope->space;
+	struct space *shared = lang_array(&d->l, struct space, 1);
 
+	if (!shared)
+		return;
+	*shared = (struct space){.around = around, .folder = around->folder};
 	for (uint64_t i = 0; i < all->n_items && !d->l.no_memory; i++) {
 		const char *key;
 

@@ -208,12 +208,6 @@ static bool add_path(struct draft *d, struct scope *scope, const struct expr *e,
 				   : add_file(d, scope, e, path.p);
 }
 
-static const struct stmt *argument(struct draft *d, const struct stmt *s, int kind)
-{
-	return module_only(d, s, kinds[kind].known) ? module_needed(d, s, kinds[kind].source)
-						    : NULL;
-}
-
 static struct import *import_new(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	struct import *made = lang_array(&d->l, struct import, 1);
@@ -250,13 +244,12 @@ static struct scope *scope_inside(struct draft *d, const struct scope *scope, co
 	return inside->prefix ? inside : NULL;
 }
 
-static bool add_fetched(struct draft *d, const struct scope *scope, const struct stmt *s,
-			struct import *made)
+static bool add_fetched(struct draft *d, const struct scope *scope, const struct scope *inside,
+			const struct stmt *s, struct import *made)
 {
-	struct scope *inside = scope_inside(d, scope, s, made);
 	struct source module;
 
-	if (!inside || !fetched_get(d, scope, s, &made->space, &module, &made->waits_for))
+	if (!fetched_get(d, scope, s, &made->space, &module, &made->waits_for))
 		return false;
 	return made->waits_for || add_text(d, inside, &s->place, module.name, module.text);
 }
@@ -275,15 +268,19 @@ static bool eval_source(struct draft *d, const struct stmt *s, struct andiron_va
 			   ? d->l.names.list.p[d->l.value_uses.p[first].node].id
 			   : d->l.waits_for;
 	if (supplier)
-		lang_error(&d->l, s->value->place, NULL,
-			   "modules are read before the agent runs, so %.*s cannot be what %s "
-			   "supplies",
-			   STR_FMT(s->name), supplier);
-	return good && !supplier;
+		lang_error(&d->l, s->value->place, "give import.string what it supplies",
+			   "files of modules are read before the agent runs, so filename cannot "
+			   "be what %s supplies",
+			   supplier);
+	else if (good && ret->kind != ANDIRON_VALUE_STRING)
+		lang_error(&d->l, s->value->place, NULL, "%.*s is a string, not %s",
+			   STR_FMT(s->name), eval_describe(&d->l, ret));
+	return good && !supplier && ret->kind == ANDIRON_VALUE_STRING;
 }
 
 bool import_block(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
+	bool is_text = str_is(s->name, "import.string");
 	int kind = kind_of(s->name);
 	struct scope *inside;
 	struct andiron_value value;
@@ -303,24 +300,21 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 			   "modules import each other more than %d levels deep", MAX_DEPTH);
 		return false;
 	}
-	if (!kinds[kind].source) {
-		made = import_new(d, scope, s);
-		return made && add_fetched(d, scope, s, made);
-	}
-	source = argument(d, s, kind);
+	source = kinds[kind].source ? NULL : s;
+	if (!source && module_only(d, s, kinds[kind].known))
+		source = module_needed(d, s, kinds[kind].source);
 	made = source ? import_new(d, scope, s) : NULL;
 	inside = made ? scope_inside(d, scope, s, made) : NULL;
+	if (!inside)
+		return false;
+	if (source == s || (is_text && !fetched_is_known(d, scope, s, kinds[kind].source)))
+		return add_fetched(d, scope, inside, s, made);
 	d->l.scope = scope;
 	local_file_detect(d, s);
-	if (!inside || !eval_source(d, source, &value))
+	if (!eval_source(d, source, &value))
 		return false;
-	if (value.kind != ANDIRON_VALUE_STRING) {
-		lang_error(&d->l, source->value->place, NULL, "%s is a string, not %s",
-			   kinds[kind].source, eval_describe(&d->l, &value));
-		return false;
-	}
 	text = (struct str){value.string.ptr, value.string.len};
-	if (strcmp(kinds[kind].name, "import.file") == 0)
+	if (!is_text)
 		return add_path(d, inside, source->value, text);
 	name = arena_printf(d->l.arena, "%s of %s:%u", kinds[kind].source, s->place.source->name,
 			    source->value->place.line);

@@ -99,6 +99,7 @@ static void declare(struct draft *d, const struct scope *scope, const struct stm
 	*inside = (struct space){.around = space, .folder = space->folder};
 	*made = (struct declaration){.name = s->label, .block = s, .inside = inside};
 	made->around = scope->variable ? scope : scope->around;
+	d->l.n_bindings_named += scope->variable != NULL;
 	made->next = space->declarations;
 	space->declarations = made;
 }
@@ -344,23 +345,23 @@ void module_blocks(struct draft *d, const struct scope *scope, const struct stmt
 			draft_block(d, scope, s);
 }
 
-/* What a body declares and imports: once, unless the arguments of an instance decide it. */
-static void declare_inside(struct draft *d, struct scope *inside, struct declaration *declared)
+void module_declare_inside(struct draft *d, struct scope *inside, struct space **shared,
+			   const struct stmt *first)
 {
 	uint32_t named = d->l.n_bindings_named;
 
-	inside->space = declared->inside;
-	if (declared->inside->seen)
+	inside->space = *shared;
+	if (inside->space->seen)
 		return;
 	inside->space = lang_array(&d->l, struct space, 1);
 	if (!inside->space)
 		return;
-	*inside->space = *declared->inside;
-	module_declare(d, inside, declared->block->body, false);
+	*inside->space = **shared;
+	module_declare(d, inside, first, false);
 	if (d->l.n_bindings_named != named)
 		return;
 	inside->space->seen = true;
-	declared->inside = inside->space;
+	*shared = inside->space;
 }
 
 static void instantiate(struct draft *d, const struct scope *outside, struct declaration *declared,
@@ -374,6 +375,7 @@ static void instantiate(struct draft *d, const struct scope *outside, struct dec
 
 	if (!inside)
 		return;
+	custom->fetched = declared->inside->around->fetched;
 	inside->custom = true;
 	inside->around = declared->around;
 	inside->arguments = n <= MAX_ARGUMENTS ? lang_array(&d->l, struct binding, n) : NULL;
@@ -392,7 +394,7 @@ static void instantiate(struct draft *d, const struct scope *outside, struct dec
 	}
 	check_arguments(d, inside, s);
 	local_file_blocks(d, inside, body);
-	declare_inside(d, inside, declared);
+	module_declare_inside(d, inside, &declared->inside, body);
 	module_blocks(d, inside, body);
 	declared->open = false;
 }

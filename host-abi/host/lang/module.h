@@ -18,6 +18,12 @@
 void module_declare(struct draft *d, const struct scope *scope, const struct stmt *first,
 		    bool module);
 
+/* The same for a scope in another: *shared is its space. It is done once, unless an argument or the
+ * variable decides what is imported, or may stand in what is declared. A component that supplies a
+ * module is in each round of a foreach, since the first one may go. */
+void module_declare_inside(struct draft *d, struct scope *inside, struct space **shared,
+			   const struct stmt *first);
+
 /* The block's effect, if it belongs to modules or names a custom component; else false. */
 bool module_block(struct draft *d, const struct scope *scope, const struct stmt *s);
 

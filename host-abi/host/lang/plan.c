@@ -210,6 +210,8 @@ static void lose(struct draft *d, const struct scope *scope, const struct stmt *
 /* Its plugin is opened, and those of what comes with it. */
 const struct registered_component *draft_find(struct draft *d, struct str name)
 {
+	if (str_is(name, fetched_text.component->name))
+		return &fetched_text;
 	d->l.no_memory |= registry_require(d->l.registry, &name, 1) < 0;
 	return registry_find(d->l.registry, name);
 }
@@ -381,13 +383,19 @@ static void check_connected(struct draft *d)
 	}
 }
 
+/* A module is in the plan as what it has brought. */
+static bool is_made(const struct draft_node *node)
+{
+	return !node->waits_for && node->plan.registered != &fetched_text;
+}
+
 static void finish_node(struct draft *d, struct plan *plan, const struct draft_node *node)
 {
 	struct plan_waiting waiting = {node->plan.id, node->waits_for, node->plan.registered};
 
 	if (node->waits_for)
 		d->l.no_memory |= !vec_push(&plan->waiting, waiting);
-	else
+	else if (is_made(node))
 		d->l.no_memory |= !vec_push(&plan->nodes, node->plan);
 	if (node->plan.registered == &foreach_items &&
 	    supplied_get(d->l.supplied, node->plan.id, SUPPLIED_TARGETS))
@@ -404,7 +412,7 @@ static void finish(struct draft *d, struct plan *plan, const uint32_t *order)
 		return;
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
 		at[order[i]] = n;
-		n += !d->nodes.p[order[i]].waits_for;
+		n += is_made(&d->nodes.p[order[i]]);
 		finish_node(d, plan, &d->nodes.p[order[i]]);
 	}
 	vec_each (&d->edges, e) {
@@ -503,7 +511,7 @@ int plan_build(const struct source *sources, size_t n_sources, struct registry *
 	return plan_build_with(sources, n_sources, registry, NULL, diags, ret);
 }
 
-/* -EAGAIN: without what is left out now. */
+/* -EAGAIN: without what is left out now, or with the modules that are known now. */
 static int make(struct draft d, struct plan **ret)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
@@ -516,7 +524,7 @@ static int make(struct draft d, struct plan **ret)
 	d.l.arena = &plan->arena;
 	build(&d, plan, errors_before);
 	d.l.no_memory |= redact_declare(diags, d.l.registry) < 0;
-	again = foreach_items_leave_out(&d);
+	again = fetched_again(&d) || foreach_items_leave_out(&d);
 	/* What a mistake is quoted with may be anything, secrets of any component among it. */
 	if (!again && diags->n_errors > errors_before)
 		d.l.no_memory |= registry_require(d.l.registry, NULL, 0) < 0 ||
@@ -560,12 +568,14 @@ int plan_build_with(const struct source *sources, size_t n_sources, struct regis
 		.n_sources = n_sources,
 		.left_out = &out,
 	};
-	int r = make(d, ret);
+	int r;
 
-	if (r == -EAGAIN)
+	do
 		r = make(d, ret);
+	while (r == -EAGAIN);
 	names_free(&out.items);
 	vec_free(&out.lists);
+	vec_free(&out.texts);
 	vec_free(&out.files);
 	arena_free(&out.arena);
 	return r;

@@ -15,14 +15,19 @@
 	"  test.any \"a\" { value = argument.x.value }\n"                                          \
 	"  export \"e\" { value = [1, 2] }\n}\n"
 
-static void give(struct supplied *s, const char *id, const char *text)
+static void give_value(struct supplied *s, const char *id, const char *name,
+		       const struct andiron_value *value)
 {
-	const struct andiron_value v = {.kind = ANDIRON_VALUE_STRING,
-					.string = {text, strlen(text)}};
-
-	expect_eq(supplied_set(s, id, "content", &v), 1);
+	expect_eq(supplied_set(s, id, name, value), 1);
 	expect_eq(supplied_try_all(s), 1);
 	supplied_end(s, 0);
+}
+
+static void give(struct supplied *s, const char *id, const char *text)
+{
+	give_value(s, id, str_starts(str_of(id), STR("import.")) ? "content" : "data",
+		   &(struct andiron_value){.kind = ANDIRON_VALUE_STRING,
+					   .string = {text, strlen(text)}});
 }
 
 static char *plan_with(const struct supplied *s, struct str text)
@@ -54,8 +59,8 @@ static void expect_fetched(const char *text, const char *module, const char *inn
 static void expect_awaited(const char *text, const char *expected)
 {
 	static const char warning[] =
-		"f:1:1: warning: what import.http.m brings is not checked: it is fetched when the "
-		"agent runs\n"
+		"f:1:1: warning: what import.http.m brings is not checked: it comes when the agent "
+		"runs\n"
 		"    1 | import.http \"m\" { url = \"http://a/b/c\" }\n"
 		"      | ^~~~~~~~~~~\n";
 	struct buf whole = BUF_NULL;
@@ -125,8 +130,8 @@ TEST(what_is_fetched_is_a_module)
 	expect_plan(
 		"import.http \"test\" { url = \"http://a/b/c\" }\ntest.any \"a\" { value = 1 }\n"
 		"import.http \"test\" { url = \"http://a\" }\n",
-		"f:1:1: warning: what import.http.test brings is not checked: it is fetched "
-		"when the agent runs\n"
+		"f:1:1: warning: what import.http.test brings is not checked: it comes when the "
+		"agent runs\n"
 		"    1 | import.http \"test\" { url = \"http://a/b/c\" }\n"
 		"      | ^~~~~~~~~~~\n"
 		"f:3:1: error: import.http \"test\" is defined twice\n"
@@ -194,6 +199,200 @@ TEST(nobody_fetches)
 	expect(strstr(got, "f:1:1: error: there is no component \"import.http\"\n"));
 	expect(strstr(got, "f:2:1: error: there is no component \"import.http\"\n"));
 	free(got);
+}
+
+#define TEXT "import.string \"m\" { content = test.value.v.data }\n"
+#define V    "test.value \"v\" { }\n"
+
+/* A plan of `text` where test.value.v has sent `module` (NULL: nothing). */
+static void expect_text(const char *text, const char *module, const char *expected)
+{
+	struct supplied *s = supplied_new();
+	char *got;
+
+	expect(s);
+	if (module)
+		give(s, "test.value.v", module);
+	got = plan_with(s, str_of(text));
+	if (strcmp(got, expected) != 0)
+		test_fail(__FILE__, __LINE__, "got:\n%s\nexpected:\n%s", got, expected);
+	free(got);
+	supplied_free(s);
+}
+
+/* What another component supplies may be a module: wherever that one stands, and whoever names the
+ * module. In the plan there is what it brings. */
+TEST(a_text_may_be_a_value)
+{
+	static const char uses[] =
+		TEXT "m.one \"x\" { x = 3 }\n"
+		     "test.any \"b\" { value = m.one.x.e }\n"
+		     "foreach \"l\" {\n  collection = m.one.x.e\n  var = \"v\"\n"
+		     "  template {\n    test.any \"d\" { value = v }\n  }\n}\n" V;
+
+	expect_text(uses, NULL,
+		    "import.string.m waits for test.value.v\n"
+		    "test.any.b waits for import.string.m\n"
+		    "m.one.x waits for import.string.m, whatever it is\n"
+		    "foreach.l waits for import.string.m, whatever it is\n"
+		    "node test.value.v: {}\n");
+	expect_text(uses, ONE,
+		    "node m.one.x/test.any.a: {value=3}\n"
+		    "node test.any.b: {value=[1 2]}\n"
+		    "node test.value.v: {}\n"
+		    "node foreach.l/1/test.any.d: {value=1}\n"
+		    "node foreach.l/2/test.any.d: {value=2}\n");
+	expect_text(TEXT V, "declare \"one\" {\n<html>\n}",
+		    "content of import.string.m:2:1: error: expected the name of a block or an "
+		    "argument, not <\n"
+		    "    2 | <html>\n"
+		    "      | ^\n");
+	expect_plan(TEXT V,
+		    "f:1:1: warning: what import.string.m brings is not checked: it comes when the "
+		    "agent runs\n"
+		    "    1 | import.string \"m\" { content = test.value.v.data }\n"
+		    "      | ^~~~~~~~~~~~~\n"
+		    "import.string.m waits for test.value.v\n"
+		    "node test.value.v: {}\n");
+	expect_text("import.string \"m\" { content = test.value.w.data }\n" V, NULL,
+		    "f:1:31: error: there is no component \"test.value.w\"\n"
+		    "    1 | import.string \"m\" { content = test.value.w.data }\n"
+		    "      |                               ^~~~~~~~~~~~~~~~~\n"
+		    "  did you mean \"test.value.v\"?\n");
+	expect_text("import.file \"m\" { filename = test.value.v.data }\n" V, ONE,
+		    "f:1:30: error: there is no component \"test.value.v\"\n"
+		    "    1 | import.file \"m\" { filename = test.value.v.data }\n"
+		    "      |                              ^~~~~~~~~~~~~~~~~\n");
+}
+
+/* It may be an entry, and a secret, and made of several. */
+TEST(a_text_may_be_an_entry)
+{
+	const struct andiron_value one = {.kind = ANDIRON_VALUE_STRING,
+					  .flags = ANDIRON_VALUE_SECRET,
+					  .string = {ONE, strlen(ONE)}};
+	const struct andiron_str key = {"k", 1};
+	const struct andiron_value map = {
+		.kind = ANDIRON_VALUE_MAP, .keys = &key, .items = &one, .n_items = 1};
+	struct supplied *s = supplied_new();
+	char *got;
+
+	expect(s);
+	give_value(s, "test.value.v", "data", &map);
+	got = plan_with(s, STR("import.string \"m\" { content = test.value.v.data[\"k\"] + "
+			       "`declare \"two\" { }` }\nm.one \"x\" { }\nm.two \"y\" { }\n" V));
+	expect_str(str_of(got), "node m.one.x/test.any.a: {value=false}\nnode test.value.v: {}\n");
+	free(got);
+	got = plan_with(s, STR(TEXT V));
+	expect(strstr(got, "f:1:31: error: content must be a string"));
+	free(got);
+	supplied_free(s);
+}
+
+/* Of each instance and each round it is their own. */
+TEST(a_text_of_each_scope)
+{
+	static const char inside[] =
+		"test.value \"v\" { value = true }\n"
+		"  import.string \"m\" { content = test.value.v.data }\n  m.one \"x\" { }\n";
+	struct supplied *s = supplied_new();
+	struct buf text = BUF_NULL;
+	char *got;
+
+	expect(s);
+	give(s, "d.a/test.value.v", ONE);
+	give(s, "foreach.f/2/test.value.v", ONE);
+	buf_printf(&text,
+		   "declare \"d\" {\n  %s}\nd \"a\" { }\nd \"b\" { }\nforeach \"f\" {\n"
+		   "  collection = [1, 2]\n  var = \"i\"\n  template {\n  %s  }\n}\n",
+		   inside, inside);
+	got = plan_with(s, buf_str(&text));
+	expect_str(str_of(got),
+		   "d.b/import.string.m waits for d.b/test.value.v\n"
+		   "foreach.f/1/import.string.m waits for foreach.f/1/test.value.v\n"
+		   "d.b/m.one.x waits for d.b/import.string.m, whatever it is\n"
+		   "foreach.f/1/m.one.x waits for foreach.f/1/import.string.m, whatever it is\n"
+		   "node d.a/test.value.v: {value=true}\n"
+		   "node d.a/m.one.x/test.any.a: {value=false}\n"
+		   "node d.b/test.value.v: {value=true}\n"
+		   "node foreach.f/1/test.value.v: {value=true}\n"
+		   "node foreach.f/2/test.value.v: {value=true}\n"
+		   "node foreach.f/2/m.one.x/test.any.a: {value=false}\n");
+	free(got);
+	buf_free(&text);
+	supplied_free(s);
+}
+
+/* What needs itself is refused, also where its text is there from before. */
+TEST(texts_in_circles)
+{
+	static const char another[] =
+		"import.string \"m\" { content = n.one.x.e }\nn.one \"x\" { }\n"
+		"import.string \"n\" { content = m.one.x.e }\nm.one \"x\" { }\n";
+
+	expect_text("import.string \"m\" { content = m.one.x.e }\nm.one \"x\" { }\n", NULL,
+		    "f:1:31: error: import.string.m refers to itself\n"
+		    "    1 | import.string \"m\" { content = m.one.x.e }\n"
+		    "      |                               ^~~~~~~~~\n");
+	expect_text(another, NULL,
+		    "f:1:31: error: these components feed each other in a circle: import.string.m "
+		    "→ import.string.n → import.string.m\n"
+		    "    1 | import.string \"m\" { content = n.one.x.e }\n"
+		    "      |                               ^~~~~~~~~\n"
+		    "  import.string.m → import.string.n at f:3:31\n"
+		    "  import.string.n → import.string.m at f:1:31\n");
+	for (int there = 0; there < 2; there++)
+		expect_text(TEXT "m.one \"x\" { }\n"
+				 "test.value \"v\" { value = m.one.x.e[0] == 1 }\n",
+			    there ? ONE : NULL,
+			    "f:1:31: error: these components feed each other in a circle: "
+			    "import.string.m → test.value.v → import.string.m\n"
+			    "    1 | import.string \"m\" { content = test.value.v.data }\n"
+			    "      |                               ^~~~~~~~~~~~~~~~~\n"
+			    "  import.string.m → test.value.v at f:3:26\n"
+			    "  test.value.v → import.string.m at f:1:31\n");
+	expect_fetched("import.http \"m\" { url = m.one.x.e }\nm.one \"x\" { }\n",
+		       "declare \"one\" { export \"e\" { value = \"http://a\" } }\n", NULL,
+		       "f:1:25: error: import.http.m refers to itself\n"
+		       "    1 | import.http \"m\" { url = m.one.x.e }\n"
+		       "      |                         ^~~~~~~~~\n");
+}
+
+/* One that another brings is known with that one, so it is checked like all that stands in a file;
+ * but not without end. */
+TEST(texts_of_texts)
+{
+	struct buf text = BUF_NULL;
+	char *got;
+
+	expect_plan("import.string \"n\" { content = m.one.x.text }\nn.two \"y\" { }\n"
+		    "m.one \"x\" { }\nimport.string \"m\" { content = d.a.text }\nd \"a\" { }\n"
+		    "declare \"d\" {\n  export \"text\" { value = `declare \"one\" {\n"
+		    "    export \"text\" { value = \"declare \\\"two\\\" {\\n test.any \\\"b\\\" "
+		    "{}\\n}\" }\n  }` }\n}\n",
+		    "node n.two.y/test.any.b: {}\n");
+	for (int n = 7; n < 9; n++) {
+		buf_clear(&text);
+		for (int i = 0; i < n; i++)
+			buf_printf(&text,
+				   "import.string \"m%d\" { content = m%d.one.x.e }\n"
+				   "m%d.one \"x\" { t = d.a.e }\n",
+				   i, i + 1, i + 1);
+		buf_printf(&text,
+			   "import.string \"m%d\" { content = d.a.e }\nd \"a\" { }\n"
+			   "declare \"d\" {\n  export \"e\" { value = `declare \"one\" {\n"
+			   "    argument \"t\" { }\n    export \"e\" { value = argument.t.value }\n"
+			   "  }` }\n}\ntest.any \"a\" { }\n",
+			   n);
+		got = plan_with(NULL, buf_str(&text));
+		if (n == 7)
+			expect_str(str_of(got), "node test.any.a: {}\n");
+		else
+			expect(strstr(got, "f:1:1: error: modules need each other more than 8 "
+					   "levels deep\n"));
+		free(got);
+	}
+	buf_free(&text);
 }
 
 /* One within another: each under a name of its own, and its path is the folder of the URL. */
@@ -286,7 +485,11 @@ TEST(what_may_come_is_known)
 
 static int build(void *context)
 {
-	static const char text[] = IMPORT "m.two \"x\" { }\ntest.any \"b\" { value = m.two.x.e }\n";
+	static const char text[] = IMPORT
+		"m.two \"x\" { }\ntest.any \"b\" { value = m.two.x.e }\n"
+		"import.string \"n\" { content = d.a.e }\ndeclare \"d\" {\n"
+		"  export \"e\" { value = \"declare \\\"o\\\" { }\" }\n}\n"
+		"d \"a\" { }\nn.o \"p\" { }\n";
 	static const char *const modules[] = {
 		"import.http \"m\" { url = module_path + \"d\" }\n"
 		"declare \"two\" {\n  m.one \"y\" { x = module_path }\n"

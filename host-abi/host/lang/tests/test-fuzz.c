@@ -66,6 +66,10 @@ static const char *const seeds[] = {
 	"import.string \"s\" { content = `declare \"d\" { m \"q\" {} }` }\ns.d \"f\" {}\n"
 	"import.http \"h\" { url = module_path + \"x\" }\nh.d \"f\" { x = 1 }\n"
 	"test.any \"o\" { value = h.d.f.e }\n"
+	"import.string \"t\" { content = string.format(\"%s\", u.e.g.f) }\nt.d \"h\" {}\n"
+	"import.string \"u\" { content = i.b.e }\nu.e \"g\" {}\ni \"b\" {}\n"
+	"declare \"i\" { export \"e\" { value = `declare \"e\" { export \"f\" { value = \"declare "
+	"\\\"d\\\" {}\" } }` } }\n"
 	"foreach \"l\" {\n  collection = [m.b.e, 2]\n  var = \"v\"\n"
 	"  template {\n    m \"c\" { x = v }\n    test.any \"w\" { value = v.k }\n  }\n}\n",
 };
@@ -104,6 +108,7 @@ static const char *const pieces[] = {
 	"declare \"m\" {",
 	"m \"a\" {}\n",
 	"import.http \"h\" { url = \"http://c/\" }\n",
+	"import.string \"s\" { content = u.e.g.f }\n",
 	"argument.x.value",
 	"null",
 	"true",

@@ -227,14 +227,15 @@ TEST(imports_of_an_instance)
 		    "  a module holds blocks of declare and import\n");
 	expect_plan("declare \"d\" {\n"
 		    "  argument \"text\" {}\n"
-		    "  import.string \"m\" {\n    content = argument.text.value\n  }\n"
+		    "  import.file \"m\" {\n    filename = argument.text.value\n  }\n"
 		    "}\n"
 		    "test.value \"v\" {}\n"
 		    "d \"a\" {\n  text = test.value.v.data\n}\n",
-		    "f:4:15: error: modules are read before the agent runs, so content cannot be "
-		    "what test.value.v supplies\n"
-		    "    4 |     content = argument.text.value\n"
-		    "      |               ^~~~~~~~~~~~~~~~~~~\n");
+		    "f:4:16: error: files of modules are read before the agent runs, so filename "
+		    "cannot be what test.value.v supplies\n"
+		    "    4 |     filename = argument.text.value\n"
+		    "      |                ^~~~~~~~~~~~~~~~~~~\n"
+		    "  give import.string what it supplies\n");
 }
 
 /* A template is like a file: it declares and imports, each round for itself, and what it declares

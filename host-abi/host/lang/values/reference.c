@@ -331,7 +331,10 @@ static bool refer_to_custom(struct lang *l, const struct expr *e, const struct m
 {
 	struct str name = str_skip(m->rest, 1);
 	struct binding *found = binding_find(m->custom->exports, m->custom->n_exports, name);
+	const struct value_use use = {.node = m->custom->fetched - 1, .place = e->place};
 
+	if (m->custom->fetched)
+		scope_names_value(l, &use);
 	if (m->custom->waits_for) {
 		l->waits_for = m->custom->waits_for;
 		return false;

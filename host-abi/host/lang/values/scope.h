@@ -40,8 +40,8 @@ struct binding {
 struct space {
 	const struct space *around;
 	const char *folder;           /* of the module's file; NULL: of the expression's file */
-	bool fetched;                 /* a module over HTTP … */
-	struct str url;               /* … whose URL may not be known yet */
+	uint32_t fetched;             /* a module that this component - 1 supplies, or 0 … */
+	struct str url;               /* … and its URL, if it has one that is known */
 	const struct space *importer; /* who imports this module */
 	bool seen;                    /* what it declares has been looked for */
 	struct declaration *declarations;
@@ -68,6 +68,7 @@ struct custom {
 	size_t n_exports;
 	/* The import that has not brought its declare yet, or NULL; what stands in its block. */
 	const char *waits_for;
+	uint32_t fetched; /* that import + 1, also once it has, or 0 */
 	const struct stmt *body;
 	const struct scope *scope;
 };
