@@ -82,6 +82,7 @@ struct scraper {
 	uint32_t logged;   /* lines of the current interval */
 	int64_t logged_ns;
 	int64_t repair_ns; /* when what memory was short for is made again; 0: nothing is missing */
+	size_t failing_at, faulty_at; /* of those that health names, if they still are that */
 	bool stopped, draining;
 	bool missed; /* an update of the targets was not taken */
 	struct scraper_counts counts;

@@ -346,6 +346,47 @@ static void on_timer(void *context)
 
 /* --- Life --- */
 
+/* The same one for as long as it fails. O(1) while that is so. */
+static const struct job *failing(struct scraper *s)
+{
+	for (size_t i = 0; i < s->jobs.n; i++, s->failing_at++) {
+		const struct job *job = s->jobs.p[s->failing_at %= s->jobs.n];
+
+		if (job->state == STATE_DOWN && job->target)
+			return job;
+	}
+	return NULL;
+}
+
+static const struct target *faulty(struct scraper *s)
+{
+	for (size_t i = 0; i < s->targets.n; i++, s->faulty_at++) {
+		const struct target *t = s->targets.p[s->faulty_at %= s->targets.n];
+
+		if (t->fault)
+			return t;
+	}
+	return NULL;
+}
+
+/* How many fail, and one of them with the reason: often it is that of all. */
+static void say_failures(struct scraper *s)
+{
+	const struct scraper_counts *c = &s->counts;
+	const struct job *job = c->down ? failing(s) : NULL;
+	const struct target *t = job ? job->target : c->faults ? faulty(s) : NULL;
+	struct str name = job ? s->settings->kinds[job->kind].name : STR("");
+	struct str address = t ? target_label_value(t->row, "__address__") : STR("");
+	const char *why = job ? job->why : t ? t->fault : NULL;
+
+	abi_health(&s->context, ANDIRON_HEALTH_HEALTHY,
+		   "%llu targets, %llu profiles; %llu of these fail, and %llu targets cannot be "
+		   "asked; one is %.*s%s%.*s: %s; the status of the targets has all",
+		   (unsigned long long)c->targets, (unsigned long long)c->jobs,
+		   (unsigned long long)c->down, (unsigned long long)c->faults, STR_FMT(name),
+		   job ? " of " : "", STR_FMT(address), why ? why : "out of memory");
+}
+
 void scraper_say(struct scraper *s)
 {
 	const struct scraper_counts *c = &s->counts;
@@ -356,11 +397,7 @@ void scraper_say(struct scraper *s)
 		abi_health(&s->context, ANDIRON_HEALTH_UNHEALTHY,
 			   "out of memory: not all targets are scraped; trying again soon");
 	else if (c->down || c->faults)
-		abi_health(&s->context, ANDIRON_HEALTH_HEALTHY,
-			   "%llu targets, %llu profiles; %llu of these fail, and %llu targets "
-			   "cannot be asked: the status of the targets says why",
-			   (unsigned long long)c->targets, (unsigned long long)c->jobs,
-			   (unsigned long long)c->down, (unsigned long long)c->faults);
+		say_failures(s);
 	else
 		abi_health(&s->context, ANDIRON_HEALTH_HEALTHY, "%llu targets, %llu profiles",
 			   (unsigned long long)c->targets, (unsigned long long)c->jobs);

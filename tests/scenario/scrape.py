@@ -223,6 +223,7 @@ def servers_that_answer_anything_else():
         assert agent.metric("andiron_scrape_sent_profiles_total") == 0
         assert not receiver.pushed, receiver.pushed
         agent.until_health("pyroscope.scrape.s", "healthy", "12 of these fail, and 1 targets")
+        agent.until_health("pyroscope.scrape.s", "healthy", "one is goroutine of 127.0.0.1:")
         agent.stop()
     listener.close()
 

@@ -15,6 +15,7 @@ static struct {
 	andiron_call_fn run, done;
 	void *arg;
 	uint32_t health;
+	char said[300];
 	uint64_t n_sent, n_requests;
 	bool has_timer;
 } seen;
@@ -27,6 +28,7 @@ static int32_t log_enabled(uint64_t instance, uint32_t level)
 static void health(uint64_t instance, uint32_t state, const struct andiron_str *message)
 {
 	seen.health = state;
+	snprintf(seen.said, sizeof(seen.said), "%.*s", (int)message->len, message->ptr);
 }
 
 static int32_t timer_set(uint64_t instance, int64_t after_ns, int64_t every_ns, andiron_call_fn fn,
@@ -171,6 +173,47 @@ static bool answer(struct scraper *s, int totals_kind, struct str body)
 	seen.run(seen.arg);
 	seen.done(seen.arg);
 	return true;
+}
+
+/* What comes of a request of a job; NULL: an answer. */
+static void come(struct scraper *s, size_t i, const char *why)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+	struct job *job = s->jobs.p[i];
+
+	f->scraper = s;
+	f->job = job;
+	f->totals = job->totals;
+	f->result = why ? -EPROTO : 0;
+	f->why = why ? strdup(why) : NULL;
+	due_remove(&s->heap, &job->due);
+	job->flight = f;
+	scraper_landed(s, f);
+	scraper_say(s);
+}
+
+/* Health names one profile that fails now, with its reason, and never one that does not. */
+TEST(health_says_why_one_fails)
+{
+	const struct andiron_targets *targets = targets_of(2);
+	struct scraper *s;
+
+	expect_eq(scraper_of(&s), 0);
+	scraper_targets(s, targets);
+	targets->release(targets->owner);
+	expect_str(str_of(seen.said), "2 targets, 10 profiles");
+	come(s, 3, "it is gone");
+	come(s, 7, "it is mad");
+	expect_str(str_of(seen.said),
+		   "2 targets, 10 profiles; 2 of these fail, and 0 targets cannot be asked; one is "
+		   "mutex of h0:1: it is gone; the status of the targets has all");
+	come(s, 3, NULL);
+	expect_str(str_of(seen.said),
+		   "2 targets, 10 profiles; 1 of these fail, and 0 targets cannot be asked; one is "
+		   "goroutine of h1:1: it is mad; the status of the targets has all");
+	come(s, 7, NULL);
+	expect_str(str_of(seen.said), "2 targets, 10 profiles");
+	free_scraper(s);
 }
 
 struct one {
