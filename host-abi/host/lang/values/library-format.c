@@ -5,11 +5,12 @@
 #include <math.h>
 
 /* A verb: %, flags, width, precision, [argument], letter. */
+#define FLAGS "-+ 0#"
+enum { LEFT, PLUS, SPACE, ZERO, SHARP };
 struct verb {
-	char spec[40]; /* for printf, without length and letter */
+	bool flags[sizeof(FLAGS) - 1], has_precision;
 	size_t width, precision;
 	size_t argument; /* counted from 1; 0: the next */
-	bool left, has_precision;
 	char letter;
 };
 
@@ -35,27 +36,18 @@ static bool read_argument(struct str s, size_t *at, size_t *ret)
 /* s begins behind the %. Bytes read; 0: it is none. */
 static size_t read_verb(struct str s, struct verb *ret)
 {
+	const char *flag;
 	size_t at = 0;
-	int n;
 
 	*ret = (struct verb){0};
-	if (!s.n)
-		return 0;
-	while (at < s.n && at < 5 && s.p[at] && strchr("+-# 0", s.p[at]))
-		ret->left |= s.p[at++] == '-';
-	ret->spec[0] = '%';
-	memcpy(ret->spec + 1, s.p, at);
-	n = (int)at + 1;
+	for (; at < s.n && s.p[at] && (flag = strchr(FLAGS, s.p[at])); at++)
+		ret->flags[flag - FLAGS] = true;
 	ret->width = read_number(s, &at);
 	if (at < s.n && s.p[at] == '.') {
 		at++;
 		ret->has_precision = true;
 		ret->precision = read_number(s, &at);
 	}
-	if (ret->width)
-		n += snprintf(ret->spec + n, sizeof(ret->spec) - (size_t)n, "%zu", ret->width);
-	if (ret->has_precision)
-		snprintf(ret->spec + n, sizeof(ret->spec) - (size_t)n, ".%zu", ret->precision);
 	if (!read_argument(s, &at, &ret->argument) || at >= s.n || !s.p[at] ||
 	    ret->width >= 1000 || ret->precision >= 1000)
 		return 0;
@@ -63,33 +55,73 @@ static size_t read_verb(struct str s, struct verb *ret)
 	return at + 1;
 }
 
-static void pad(struct buf *out, const struct verb *v, struct str text)
+static size_t count_runes(struct str text)
 {
-	size_t shown = 0;
+	size_t n = 0;
 
-	if (v->has_precision && v->precision < text.n)
-		text.n = v->precision;
 	for (size_t i = 0; i < text.n; i++)
-		shown += ((unsigned char)text.p[i] & 0xc0) != 0x80;
-	for (size_t i = shown; !v->left && i < v->width; i++)
-		buf_putc(out, ' ');
-	buf_str_append(out, text);
-	for (size_t i = shown; v->left && i < v->width; i++)
-		buf_putc(out, ' ');
+		n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
+	return n;
 }
 
-static void put_quoted(struct buf *out, struct str text)
+static void fill(struct buf *out, size_t n, char c)
 {
-	buf_putc(out, '"');
+	while (n--)
+		buf_putc(out, c);
+}
+
+/* The text in its width; zeros stand between the sign and it. */
+static void put(struct buf *out, const struct verb *v, const char *sign, struct str text)
+{
+	size_t shown = strlen(sign) + count_runes(text);
+	size_t room = shown < v->width ? v->width - shown : 0;
+	char before = v->flags[ZERO] && !v->flags[LEFT] ? '0' : ' ';
+
+	if (before == ' ')
+		fill(out, v->flags[LEFT] ? 0 : room, ' ');
+	buf_str_append(out, str_of(sign));
+	if (before == '0')
+		fill(out, room, '0');
+	buf_str_append(out, text);
+	fill(out, v->flags[LEFT] ? room : 0, ' ');
+}
+
+static void put_quoted(struct buf *out, const struct verb *v, struct str text)
+{
+	static const char letters[] = "abtnvfr"; /* from 7 on */
+	struct buf quoted = {0};
+
+	buf_putc(&quoted, '"');
 	for (size_t i = 0; i < text.n; i++) {
-		if (text.p[i] == '"' || text.p[i] == '\\')
-			buf_putc(out, '\\');
-		if (text.p[i] == '\n')
-			buf_str_append(out, STR("\\n"));
-		else
-			buf_putc(out, text.p[i]);
+		unsigned char c = (unsigned char)text.p[i];
+		bool named = c >= 7 && c <= 13;
+
+		if (named)
+			c = (unsigned char)letters[c - 7];
+		buf_printf(&quoted, named || c == '"' || c == '\\' ? "\\%c"
+				    : c < ' ' || c == 0x7f	     ? "\\x%02x"
+								     : "%c", c);
 	}
-	buf_putc(out, '"');
+	buf_putc(&quoted, '"');
+	out->failed |= quoted.failed;
+	put(out, v, "", buf_str(&quoted));
+	buf_free(&quoted);
+}
+
+static void put_text(struct buf *out, const struct verb *v, struct str text)
+{
+	size_t n = 0;
+
+	if (v->has_precision)
+		while (text.n > n && count_runes(str_first(text, n + 1)) <= v->precision)
+			n++;
+	else
+		n = text.n;
+	text.n = n;
+	if (v->letter == 'q')
+		put_quoted(out, v, text);
+	else
+		put(out, v, "", text);
 }
 
 bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *ret)
@@ -118,52 +150,86 @@ static bool is_number(const struct andiron_value *v)
 	return v->kind == ANDIRON_VALUE_INT || v->kind == ANDIRON_VALUE_FLOAT;
 }
 
-static void put_binary(struct buf *out, const struct verb *v, long long n, bool is_signed)
+static const char *sign_of(const struct verb *v, bool minus)
 {
-	bool minus = is_signed && n < 0;
-	unsigned long long rest = minus ? -(unsigned long long)n : (unsigned long long)n;
-	char text[66];
+	return minus ? "-" : v->flags[PLUS] ? "+" : v->flags[SPACE] ? " " : "";
+}
+
+static void put_integer(struct buf *out, struct verb *v, bool minus, unsigned long long n)
+{
+	bool decimal = v->letter == 'd';
+	unsigned int base = decimal ? 10 : v->letter == 'b' ? 2 : v->letter == 'o' ? 8 : 16;
+	const char prefix[] = {'0', v->letter};
+	int shown = !v->flags[SHARP] || decimal ? 0 : base == 8 ? 1 : 2;
+	char text[1064], sign[4];
 	size_t at = sizeof(text);
 
-	do
-		text[--at] = (char)('0' + (rest & 1));
-	while (rest >>= 1);
-	if (minus)
-		text[--at] = '-';
-	pad(out, v, (struct str){text + at, sizeof(text) - at});
+	snprintf(sign, sizeof(sign), "%s%.*s", sign_of(v, minus), shown, prefix);
+	/* Zeros to fill are digits: a sign is counted, a prefix is not. */
+	if (v->flags[ZERO] && !v->flags[LEFT] && !v->has_precision && v->width)
+		v->precision = v->width - (sign[0] && sign[0] != '0');
+	v->flags[ZERO] = false;
+	do {
+		text[--at] = "0123456789ABCDEF"[n % base];
+		text[at] |= v->letter == 'X' ? 0 : 0x20;
+		n /= base;
+	} while (n || sizeof(text) - at < v->precision);
+	put(out, v, sign, (struct str){text + at, sizeof(text) - at});
 }
 
 /* By printf; the point of a fraction is a point whatever the locale says. */
-static void put_number(struct buf *out, const struct verb *v, const struct andiron_value *value)
+static void put_fraction(struct lang *l, struct buf *out, const struct verb *v, double x)
 {
-	bool whole = strchr("dboxX", v->letter);
-	bool large = value->kind == ANDIRON_VALUE_FLOAT && value->integer; /* 2^63 and more */
-	bool exact = value->kind == ANDIRON_VALUE_INT || large;
-	long long n = exact ? value->integer : whole ? (long long)value->number : 0;
-	double x = value->kind == ANDIRON_VALUE_INT ? (double)value->integer : value->number;
-	char spec[48], text[1400], *comma;
+	char text[1400], spec[] = {'%', '.', '*', v->letter, '\0'}, *comma;
+	const struct andiron_value value = {.kind = ANDIRON_VALUE_FLOAT, .number = fabs(x)};
+	struct str shortest;
 
-	if (v->letter == 'b') {
-		put_binary(out, v, n, !large);
+	if (!v->has_precision && (v->letter | 0x20) == 'g') {
+		shortest = eval_number_text(l, &value);
+		put(out, v, sign_of(v, signbit(x)), shortest);
 		return;
 	}
-	snprintf(spec, sizeof(spec), "%s%s%c", v->spec, whole ? "ll" : "",
-		 large && v->letter == 'd' ? 'u' : v->letter);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	if (whole)
-		snprintf(text, sizeof(text), spec, n);
-	else
-		snprintf(text, sizeof(text), spec, x);
+	snprintf(text, sizeof(text), spec, v->has_precision ? (int)v->precision : 6, fabs(x));
 #pragma GCC diagnostic pop
-	comma = whole ? NULL : strchr(text, ',');
+	comma = strchr(text, ',');
 	if (comma)
 		*comma = '.';
-	buf_str_append(out, str_of(text));
+	put(out, v, sign_of(v, signbit(x)), str_of(text));
+}
+
+static void put_number(struct lang *l, struct buf *out, struct verb *v,
+		       const struct andiron_value *value)
+{
+	bool large = value->kind == ANDIRON_VALUE_FLOAT && value->integer; /* 2^63 and more */
+	bool exact = value->kind == ANDIRON_VALUE_INT || large;
+	bool whole = strchr("dboxX", v->letter);
+	long long n = exact ? value->integer : whole ? (long long)value->number : 0;
+	bool minus = n < 0 && !large;
+
+	if (v->letter == 'v') {
+		v->flags[PLUS] = v->flags[SHARP] = false;
+		v->letter = exact ? 'd' : 'g';
+		whole = exact;
+	}
+	if (whole)
+		put_integer(out, v, minus,
+			    minus ? -(unsigned long long)n : (unsigned long long)n);
+	else
+		put_fraction(l, out, v,
+			     value->kind == ANDIRON_VALUE_INT ? (double)n : value->number);
+}
+
+/* Whether a number can be written as a whole one, where that is asked for. */
+static bool fits(const struct verb *v, const struct andiron_value *n)
+{
+	return !strchr("dboxX", v->letter) || n->kind != ANDIRON_VALUE_FLOAT || n->integer ||
+	       fabs(n->number) < 0x1p63;
 }
 
 /* One verb's value; false after an error. */
-static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, const struct verb *v,
+static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, struct verb *v,
 		     const struct andiron_value *args, size_t i)
 {
 	struct str text = STR_NULL;
@@ -173,13 +239,12 @@ static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, cons
 			   e->n_items - 1);
 		return false;
 	}
-	if (strchr("dboxXeEfFgG", v->letter)) {
-		if (!is_number(&args[i]))
-			return library_refuse(l, e, i, "a number", &args[i]);
-		if (strchr("dboxX", v->letter) && args[i].kind == ANDIRON_VALUE_FLOAT &&
-		    !args[i].integer && !(fabs(args[i].number) < 0x1p63))
-			return library_refuse(l, e, i, "a whole number", &args[i]);
-		put_number(out, v, &args[i]);
+	if (strchr("dboxXeEfFgG", v->letter) || (v->letter == 'v' && is_number(&args[i]))) {
+		if (!is_number(&args[i]) || !fits(v, &args[i]))
+			return library_refuse(l, e, i,
+					      is_number(&args[i]) ? "a whole number" : "a number",
+					      &args[i]);
+		put_number(l, out, v, &args[i]);
 		return true;
 	}
 	if (!strchr("vsqt", v->letter)) {
@@ -190,10 +255,7 @@ static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, cons
 	}
 	if (!library_scalar(l, &args[i], &text))
 		return !l->no_memory && library_refuse(l, e, i, "text or a number", &args[i]);
-	if (v->letter == 'q')
-		put_quoted(out, text);
-	else
-		pad(out, v, text);
+	put_text(out, v, text);
 	return true;
 }
 
