@@ -21,14 +21,14 @@ struct adding {
 	bool failed;
 };
 
-/* Labels: pairs of key and value, NULL behind the last. */
+/* Labels: pairs of key and value, NULL behind the last; or NULL for none. */
 static void add(struct adding *a, uint32_t kind, const char *name, const char *help, double value,
 		const char *const *labels)
 {
 	struct series s = {name, help, kind, NULL, value};
 	struct buf out = BUF_NULL;
 
-	for (int i = 0; labels[i]; i += 2) {
+	for (int i = 0; labels && labels[i]; i += 2) {
 		buf_printf(&out, "%c%s=", i ? ',' : '{', labels[i]);
 		text_label(&out, str_of(labels[i + 1]));
 	}
@@ -48,8 +48,8 @@ static void add(struct adding *a, uint32_t kind, const char *name, const char *h
 static void add_twice(struct adding *a, uint32_t kind, const char *name, const char *alloy,
 		      const char *help, double value)
 {
-	add(a, kind, name, help, value, LABELS(NULL));
-	add(a, kind, alloy, help, value, LABELS(NULL));
+	add(a, kind, name, help, value, NULL);
+	add(a, kind, alloy, help, value, NULL);
 }
 
 static void add_writer(struct adding *a, const struct ledger_writer *w)
@@ -88,7 +88,7 @@ static void add_ledger(struct adding *a, struct host *host)
 		return;
 	}
 	add(a, COUNTER, "andiron_samples_taken_total", "Samples taken.", (double)view->taken,
-	    LABELS(NULL));
+	    NULL);
 	for (size_t i = 0; i < view->n_skipped; i++)
 		add(a, COUNTER, "andiron_samples_skipped_total",
 		    "Samples that were not to be taken, and why.", (double)view->skipped[i].samples,
@@ -96,7 +96,7 @@ static void add_ledger(struct adding *a, struct host *host)
 	for (size_t i = 0; i < view->n_writers; i++)
 		add_writer(a, &view->writers[i]);
 	add(a, GAUGE, "andiron_ledger_balanced", "1 if every sample is accounted for.",
-	    ledger_balanced(&host->ledger, NULL, NULL), LABELS(NULL));
+	    ledger_balanced(&host->ledger, NULL, NULL), NULL);
 }
 
 /* What comes to a component and goes on from it. */
@@ -185,9 +185,9 @@ static void add_objects(struct adding *a, struct host *host)
 	struct objects_count count = objects_count(host->objects);
 
 	add(a, GAUGE, "andiron_objects", "Mapped files that are known.", (double)count.n_objects,
-	    LABELS(NULL));
+	    NULL);
 	add(a, GAUGE, "andiron_objects_open", "Descriptors of mapped files.", (double)count.n_open,
-	    LABELS(NULL));
+	    NULL);
 }
 
 static void add_configuration(struct adding *a, struct host *host)
@@ -196,13 +196,13 @@ static void add_configuration(struct adding *a, struct host *host)
 		return;
 	add(a, GAUGE, "alloy_config_last_load_successful",
 	    "1 if the configuration that was tried last is the one that runs.",
-	    !host->configuration.refused, LABELS(NULL));
+	    !host->configuration.refused, NULL);
 	add(a, GAUGE, "andiron_configuration_waiting",
 	    "1 while a changed configuration waits for a value.", host->configuration.waits,
-	    LABELS(NULL));
+	    NULL);
 	add(a, GAUGE, "alloy_config_last_load_success_timestamp_seconds",
 	    "When the configuration that runs was taken.",
-	    (double)host->configuration.taken_ns / (double)NS_PER_SEC, LABELS(NULL));
+	    (double)host->configuration.taken_ns / (double)NS_PER_SEC, NULL);
 	add_twice(a, COUNTER, "andiron_configurations_refused_total",
 		  "alloy_config_load_failures_total",
 		  "Changed configurations that were not taken; the log says why.",
@@ -251,11 +251,11 @@ static void add_process(struct adding *a, struct host *host)
 				  "alloy_resources_process_resident_memory_bytes",
 				  "Resident memory.", (double)resident * page);
 		add(a, GAUGE, "alloy_resources_process_virtual_memory_bytes", "Address space.",
-		    (double)pages * page, LABELS(NULL));
+		    (double)pages * page, NULL);
 	}
 	buf_free(&text);
 	add(a, GAUGE, "alloy_resources_process_start_time_seconds", "When the process began.",
-	    process_start(), LABELS(NULL));
+	    process_start(), NULL);
 	add(a, GAUGE, "andiron_build_info", "The version that runs.", 1,
 	    LABELS("version", ANDIRON_VERSION));
 	add(a, GAUGE, "alloy_build_info", "The version of andiron that runs.", 1,
