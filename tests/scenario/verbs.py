@@ -28,7 +28,35 @@ ELSEWHERE = {
     "phlare.write": "pyroscope.write for phlare.write",
     "remote.vault": "local.file",
     "remote.s3": "remote.http",
+    "profile.custom": "profiling_config",
 }
+
+# What stands in bodies of other products, and what is said of it.
+FOREIGN = """
+pyroscope.scrape "s" {
+  targets    = []
+  forward_to = [pyroscope.write.w.receiver]
+  profiling_config {
+    profile.heap { }
+    profile.allocs { }
+    profile.godeltaprof_heap { }
+  }
+}
+pyroscope.write "w" {
+  endpoint {
+    url       = "http://localhost"
+    tenant_id = "a"
+    timeout   = "10s"
+  }
+}
+"""
+HINTS = [
+    'did you mean "profile.memory"?',
+    'did you mean "profile.memory"?',
+    'did you mean "profile.godeltaprof_memory"?',
+    'write headers = {"X-Scope-OrgID" = "…"}',
+    'did you mean "remote_timeout"?',
+]
 
 
 @case
@@ -82,6 +110,9 @@ def validates():
     for name, instead in ELSEWHERE.items():
         write("elsewhere.alloy", f'{name} "a" {{\n}}\n')
         andiron("validate", "elsewhere.alloy").expect(1, f'no component "{name}"', instead)
+    write("foreign.alloy", FOREIGN)
+    r = andiron("validate", "--json", "foreign.alloy").expect(1)
+    assert [f["hint"] for f in json.loads(r.out)["findings"]] == HINTS, r.out
     write("declared.alloy", 'declare "a" {\n}\n')
     andiron("validate", "declared.alloy").expect(0, "valid: 0 components")
     write("bad.alloy", "unknown {\n}\n")

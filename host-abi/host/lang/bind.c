@@ -59,6 +59,27 @@ static const char *misplaced(struct lang *l, const struct andiron_option *block,
 	return NULL;
 }
 
+/* Names of other agents, of pprof's pages and of former versions, and the option that does that. */
+static const struct {
+	char name[26], ours[28], hint[44];
+} foreign[] = {
+	{"profile.heap", "profile.memory", "did you mean \"profile.memory\"?"},
+	{"profile.allocs", "profile.memory", "did you mean \"profile.memory\"?"},
+	{"profile.godeltaprof_heap", "profile.godeltaprof_memory",
+	 "did you mean \"profile.godeltaprof_memory\"?"},
+	{"tenant_id", "headers", "write headers = {\"X-Scope-OrgID\" = \"…\"}"},
+	{"timeout", "remote_timeout", "did you mean \"remote_timeout\"?"},
+};
+
+/* What the body's option is called in another agent. */
+static const char *called(const struct stmt *s, const char *option)
+{
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		if (str_is(s->name, foreign[i].name) && strcmp(option, foreign[i].ours) == 0)
+			return foreign[i].hint;
+	return NULL;
+}
+
 static void unknown(struct body *body, const struct stmt *s)
 {
 	struct lang *l = body->b->l;
@@ -73,6 +94,8 @@ static void unknown(struct body *body, const struct stmt *s)
 			names[n++] = option->name;
 		if (!hint)
 			hint = misplaced(l, option, s);
+		if (!hint)
+			hint = called(s, option->name);
 	}
 	if (!hint && names)
 		hint = diag_suggest(l->diags, s->name, names, n);

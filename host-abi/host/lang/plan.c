@@ -110,6 +110,7 @@ static const struct {
 	{"phlare.", "phlare.* was renamed to pyroscope.*: write pyroscope.write for phlare.write"},
 	{"remote.vault", "have Vault Agent write the secret into a file, and name that file in "
 			 "local.file"},
+	{"profile.", "profiles to scrape are blocks of profiling_config in pyroscope.scrape"},
 	{"remote.s3", "ask for the object by remote.http, with a presigned URL"},
 };
 
@@ -173,7 +174,7 @@ static void unknown_component(struct draft *d, const struct scope *scope, const 
 	if (!near && str_starts(s->name, STR("discovery.")))
 		near = SOURCES_HINT;
 	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
-		if (str_starts(s->name, str_of(elsewhere[i].beginning)))
+		if (!near && str_starts(s->name, str_of(elsewhere[i].beginning)))
 			near = elsewhere[i].instead;
 	if (near && hint)
 		hint = arena_printf(d->l.arena, "%s\n%s", near, hint);

@@ -307,6 +307,8 @@ static bool not_utf8(struct str line)
 	return !str_utf8(line);
 }
 
+#define TO_UTF8 "iconv -f UTF-16 -t UTF-8 FILE >NEW"
+
 bool parse_is_text(struct lang *l, const struct source *source)
 {
 	struct place whole = {.source = source};
@@ -316,10 +318,10 @@ bool parse_is_text(struct lang *l, const struct source *source)
 			   source->text.n, PARSE_MAX_SOURCE);
 	else if (str_starts(source->text, STR("\xff\xfe")) ||
 		 str_starts(source->text, STR("\xfe\xff")))
-		lang_error(l, whole, "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE >NEW",
+		lang_error(l, whole, "save it as UTF-8: " TO_UTF8,
 			   "is UTF-16 text");
 	else if (holds_nul(source->text))
-		lang_error(l, whole, "is it a configuration?",
+		lang_error(l, whole, "is it a configuration? UTF-16 becomes UTF-8 by " TO_UTF8,
 			   "is not text: line %u holds a NUL byte",
 			   bad_place(source, holds_nul).line);
 	else if (!str_utf8(source->text))

@@ -241,7 +241,9 @@ static const struct {
 	const char *text, *problem, *hint;
 } habits[] = {
 	{";", "no \";\" ends a statement", "the end of the line does"},
-	{":", "\":\" means nothing here", "a name and its value are joined by \"=\""},
+	{":", "\":\" means nothing here",
+	 "a name and its value are joined by \"=\"; of a YAML file, give what stands below "
+	 "config.alloy"},
 	{"&", "\"&\" alone is no operator", "write \"&&\""},
 	{"|", "\"|\" alone is no operator", "write \"||\""},
 	{"\xe2\x80\x9c", "a typographic quotation mark", "strings stand between plain ones: \"…\""},

@@ -315,6 +315,25 @@ TEST(refuses_what_does_not_belong)
 		    "  who gets the profiles\n");
 }
 
+/* What other agents call otherwise is told ours, where there is that. */
+TEST(knows_foreign_names)
+{
+	expect_plan("pyroscope.write \"w\" {\n"
+		    "  endpoint {\n"
+		    "    url       = \"a\"\n"
+		    "    tenant_id = \"b\"\n"
+		    "  }\n"
+		    "  tenant_id = \"b\"\n"
+		    "}\n",
+		    "f:4:5: error: endpoint in pyroscope.write has no argument \"tenant_id\"\n"
+		    "    4 |     tenant_id = \"b\"\n"
+		    "      |     ^~~~~~~~~\n"
+		    "  write headers = {\"X-Scope-OrgID\" = \"…\"}\n"
+		    "f:6:3: error: pyroscope.write has no argument \"tenant_id\"\n"
+		    "    6 |   tenant_id = \"b\"\n"
+		    "      |   ^~~~~~~~~\n");
+}
+
 TEST(keeps_the_order_of_repeated_blocks)
 {
 	expect_plan("pyroscope.write \"w\" {\n"

@@ -32,7 +32,8 @@ TEST(refuses_what_is_no_text)
 	expect_refused(STR("a\n\x7f"
 			   "ELF\0\0"),
 		       "f: error: is not text: line 2 holds a NUL byte\n"
-		       "  is it a configuration?\n");
+		       "  is it a configuration? UTF-16 becomes UTF-8 by iconv -f UTF-16 -t UTF-8 "
+		       "FILE >NEW\n");
 	expect_refused(STR("a\n\nb\xff\n"), "f: error: is not UTF-8 text: line 3 breaks it\n"
 					    "  save it as UTF-8\n");
 	expect_refused(STR("\xff\xfe"

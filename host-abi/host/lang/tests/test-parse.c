@@ -184,7 +184,8 @@ TEST(statements)
 		    "f:2:8: error: \":\" means nothing here\n"
 		    "    2 |   value: 1\n"
 		    "      |        ^\n"
-		    "  a name and its value are joined by \"=\"\n");
+		    "  a name and its value are joined by \"=\"; of a YAML file, give what stands "
+		    "below config.alloy\n");
 }
 
 /* What recurses is bounded, however the levels are made. */
