@@ -58,6 +58,12 @@ static const struct counterpart parca_agent_settings[] = {
 	{"remote-store-use-v2-schema", IS_MOOT_BOOL},
 	{"remote-store-rpc-logging-enable", HAS_NONE_BOOL, .ours = "see the block logging"},
 	{"remote-store-*", HAS_NONE, .ours = "endpoint and spool have options of their own"},
+	/* Before its 0.10. */
+	{"store-address", IS_MOOT},
+	{"insecure", IS_MOOT_BOOL},
+	{"bearer-token", PUT_TEXT, SECTION_ENDPOINT, "bearer_token"},
+	{"bearer-token-file", PUT_TEXT, SECTION_ENDPOINT, "bearer_token_file"},
+	{"insecure-skip-verify", PUT_BOOL, SECTION_TLS, "insecure_skip_verify"},
 	{"node", PUT_OWN, .put = put_node},
 	{"metadata-external-labels", PUT_MAP, SECTION_LABELS},
 	{"metadata-external-label", PUT_MAP, SECTION_LABELS}, /* in parca-agent's manifests */
@@ -285,10 +291,19 @@ static bool says_true(const struct setting *s)
 	return s && !str_is(s->text, "false") && !str_is(s->text, "0");
 }
 
+/* The setting by its name, or by its former one. */
+static const struct setting *find_of(const struct conversion *c, const char *name,
+				     const char *former)
+{
+	const struct setting *found = settings_find(&c->settings, name);
+
+	return found ? found : settings_find(&c->settings, former);
+}
+
 int convert_parca_agent(struct conversion *c, const char *path, struct str text, int argc,
 			char **argv, struct error *err)
 {
-	const struct setting *address;
+	const struct setting *address, *insecure;
 	int r = text.n ? read_file(c, path, text, err) : 0;
 
 	c->from = "parca-agent";
@@ -296,9 +311,9 @@ int convert_parca_agent(struct conversion *c, const char *path, struct str text,
 		r = settings_add_flags(&c->settings, parca_agent_settings, argc, argv, err);
 	if (r < 0)
 		return r;
-	address = settings_find(&c->settings, "remote-store-address");
-	conversion_url(c, address ? address->text : STR_NULL,
-		       says_true(settings_find(&c->settings, "remote-store-insecure")),
+	address = find_of(c, "remote-store-address", "store-address");
+	insecure = find_of(c, "remote-store-insecure", "insecure");
+	conversion_url(c, address ? address->text : STR_NULL, says_true(insecure),
 		       "http://parca:7070", "--remote-store-address");
 	r = conversion_apply(c, err);
 	conversion_default(c, "sample_rate", "19");
