@@ -48,15 +48,23 @@ JVM_GLOBAL int jvm_frame_ends(__u32 cpu, __u64 sp)
 
 /* Has a text's search pushed the stack pointer before last? Before it pushed what it searches for:
  * count, address and the other's address, unless the compiler knows it; and copies of 16 bytes of
- * what is near a page's end. A stale word may be as large, but not with these behind it. */
+ * what is near a page's end, to which its address then leads. A stale word may be as large, but not
+ * with these behind it. */
 JVM_INLINE int search_keeps(__u64 sp, __u64 before)
 {
-	__u64 n = before - sp;
+	__u64 n = before - sp, text, other;
 
 	if (n == 8 || n == 24)
 		return 1;
-	return n >= 32 && n <= JVM_PUSHED && !(n & 15) && word_at(sp + 8) >> 31 != 0 &&
-	       word_at(sp + 16) >> 31 != 0 && word_at(sp + 24) >> 31 == 0;
+	if (n < 32 || n > JVM_PUSHED || n & 15 || word_at(sp + 24) >> 31 != 0)
+		return 0;
+	text = word_at(sp + 8) - sp;
+	other = word_at(sp + 16) - sp;
+	if (n == 64)
+		return text == 32 && other == 48;
+	if (n == 48)
+		return text == 32 || other == 32;
+	return (text + sp) >> 31 != 0 && (other + sp) >> 31 != 0;
 }
 
 /* Bytes that C1 has handed to a subtype check, at an instruction of theirs but the first: the code

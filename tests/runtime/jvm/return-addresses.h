@@ -133,6 +133,30 @@ static unsigned stale_pair(const char *name, uint64_t address)
 	return wrong;
 }
 
+/* And words that look as what the search of a text pushes, but none is the address of the copies
+ * that so many words would have: they are not believed, so the stack is whole. */
+static unsigned stale_search(const char *name, uint64_t address)
+{
+	uint64_t sp = recording.head.regs[JVM_SP], end = sp + stale.frame_size;
+	unsigned wrong = 0;
+
+	if (stale.slot != end - 8 || stale.frame_size < 48)
+		return 0;
+	for (uint64_t n = 48; n <= JVM_PUSHED && end + n - 8 < stale.limit; n += 16) {
+		unsigned whole = stale.whole;
+
+		stale_code(address);
+		stale_lay(end + n - 8, &address, 8);
+		stale_lay(sp, (const uint64_t[]){sp + n, 0x7fc26f1e6510}, 16);
+		stale_lay(sp + 16, (const uint64_t[]){0xfff018e0, 1}, 16);
+		wrong += stale_walk(name, "by a text's search, the word at", end + n - 8, address);
+		if (stale.whole == whole)
+			printf("# %s takes stale words for those of a text's search\n", name);
+		wrong += stale.whole == whole;
+	}
+	return wrong;
+}
+
 static unsigned stale_wrong(const char *name)
 {
 	unsigned wrong = 0;
@@ -141,8 +165,10 @@ static unsigned stale_wrong(const char *name)
 		return 0;
 	for (uint32_t i = 0; i < stale.n; i++) {
 		wrong += stale_one(name, stale.addresses[i]);
-		if (stale.frame_size != 0)
+		if (stale.frame_size != 0) {
 			wrong += stale_pair(name, stale.addresses[i]);
+			wrong += stale_search(name, stale.addresses[i]);
+		}
 	}
 	return wrong;
 }
