@@ -9,9 +9,9 @@ tests fetch, all of OpenJDK (GPL-2.0 with Classpath Exception). A recording hold
 some hundred words of a thread.
 
 Behind them stand walks from within stubs, and where code has pushed words: of java/Stubs.java, of a
-program that JNI calls, of one in Clojure, and of ones that search texts, compute powers (JDK 8),
-check types (C1), divide doubles (C2), call an upcall's address, call small methods (C1), and call
-from compiled methods what is interpreted, chosen by hand."""
+program that JNI calls, of one in Clojure, and of ones that search texts (also near a page's end),
+compute powers (JDK 8), check types (C1), divide doubles (C2), call an upcall's address, call small
+methods (C1), and call from compiled methods what is interpreted, chosen by hand."""
 
 import io
 import os
