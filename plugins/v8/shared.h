@@ -12,6 +12,7 @@
 #define V8_LAYOUTS   64u   /* different binaries that one session walks */
 #define V8_PROCESSES 1024u /* processes at once */
 #define V8_PLACES    16384u
+#define V8_RECENT    64u /* of the places, on each CPU */
 #define V8_RING      (1u << 19)
 #define V8_SEGMENTS  128u /* of a process's addresses: 30 threads with a V8 each */
 

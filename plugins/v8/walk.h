@@ -55,9 +55,10 @@ struct v8_scratch {
 	struct v8_layout layout;
 	__u64 words[8]; /* fp - 48 … fp + 8 */
 	/* What the frames before had; 0: nothing yet. Recursion is frequent, scripts are few. */
-	__u64 last_function, last_script, last_script_id, last_array, last_compilation;
+	__u64 last_function, last_data, last_script, last_script_id, last_array, last_compilation;
 	struct v8_place last_place;
 	__u32 last_found, reserved;
+	__u64 now_ns; /* of this walk, 0: nobody has asked */
 	__u64 stack_at, stack[V8_STACK];            /* words, and where they stand; 0: nowhere */
 	__u64 shared[16];                           /* a SharedFunctionInfo up to its flags */
 	__u64 near[8];                              /* of the stack */
@@ -152,7 +153,8 @@ V8_INLINE __u32 v8_function_read(struct v8_scratch *s, __u64 function)
 		return V8_NO_FUNCTION;
 	k->script_id = s->last_script_id;
 	s->sighting.function = v8_function_id(s->process.seed, k);
-	return s->shared[l->shared_data >> 3 & 15] & 1 ? V8_SCRIPT_FUNCTION : V8_BUILTIN_FUNCTION;
+	s->last_data = s->shared[l->shared_data >> 3 & 15];
+	return s->last_data & 1 ? V8_SCRIPT_FUNCTION : V8_BUILTIN_FUNCTION;
 }
 
 /* Reads a function into s->sighting; s->found says what it is. */
@@ -200,8 +202,9 @@ V8_INLINE int v8_push_function(struct v8_scratch *s, struct andiron_walk *w)
 	return andiron_walk_push(w, V8_WHAT(s->kind, s->sighting.function), where);
 }
 
-/* Whether the frame at fp is an interpreted function's: its slot has an array of bytecodes.
- * Compiled code of the baseline compiler keeps it there, too, but no offset. */
+/* Whether the frame at fp is an interpreted function's: its slot has an array of bytecodes. Mostly
+ * it is what the function has as its code, and need not be read. Compiled code of the baseline
+ * compiler keeps it there, too, but no offset. */
 V8_INLINE int v8_interpreted(struct v8_scratch *s, __u64 array, __u64 offset)
 {
 	__u64 map = 0;
@@ -209,7 +212,7 @@ V8_INLINE int v8_interpreted(struct v8_scratch *s, __u64 array, __u64 offset)
 
 	if (!v8_tagged(array) || (offset & 1))
 		return 0;
-	if (array == s->last_array)
+	if (array == s->last_data || array == s->last_array)
 		return 1;
 	if (h_read(&map, 8, array - 1) != 0 || !v8_tagged(map) ||
 	    h_read(&type, 2, map - 1 + s->layout.map_type) != 0 ||
@@ -446,7 +449,7 @@ V8_GLOBAL __u32 v8_begin(__u32 cpu)
 	s->marked = 0;
 	s->found = s->last_found = V8_NO_FUNCTION;
 	s->last_function = s->last_script = s->last_script_id = s->last_array = s->stack_at = 0;
-	s->last_place.function = 0;
+	s->last_place.function = s->now_ns = 0;
 	s->sighting.key.process_id = s->process.process_id;
 	s->pc = w->pc;
 	s->fp = w->regs[V8_FP];
