@@ -52,7 +52,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
 	__type(key, struct sampler_process_key);
-	__type(value, struct launch_file);
+	__type(value, struct launch_exec);
 } launch_execs SEC(".maps");
 
 static __always_inline void key_of(struct task_struct *task, struct sampler_process_key *ret)
@@ -89,13 +89,13 @@ static __always_inline __u64 generation_of(struct task_struct *task)
 			  : 0;
 }
 
-static __always_inline void report(struct task_struct *task)
+static __always_inline void report(struct task_struct *task, __u64 generation)
 {
 	struct sampler_process record = {.type = SAMPLER_RECORD_PROCESS,
 					 .flags = SAMPLER_PROCESS_LAUNCHED};
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 
-	record.generation = generation_of(task);
+	record.generation = generation;
 	key_of(task, &record.key);
 	if (record.generation == 0 || !is_selected(task, &record))
 		return;
@@ -110,13 +110,14 @@ int launch_exec(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx->args[0];
 	struct inode *inode = BPF_CORE_READ(task, mm, exe_file, f_inode);
-	struct launch_file exe = {.inode = BPF_CORE_READ(inode, i_ino),
-				  .device = BPF_CORE_READ(inode, i_sb, s_dev)};
+	struct launch_exec exec = {.file = {.inode = BPF_CORE_READ(inode, i_ino),
+					    .device = BPF_CORE_READ(inode, i_sb, s_dev)},
+				   .generation = generation_of(task)};
 	struct sampler_process_key key;
 
 	key_of(task, &key);
-	bpf_map_update_elem(&launch_execs, &key, &exe, BPF_ANY);
-	if (bpf_map_lookup_elem(&launch_files, &exe))
-		report(task);
+	bpf_map_update_elem(&launch_execs, &key, &exec, BPF_ANY);
+	if (bpf_map_lookup_elem(&launch_files, &exec.file))
+		report(task, exec.generation);
 	return 0;
 }

@@ -405,7 +405,8 @@ int session_report_launches(struct session *s)
 	return 0;
 }
 
-void session_watch_program(struct session *s, const struct sampler_process_key *process)
+void session_watch_program(struct session *s, const struct sampler_process_key *process,
+			   uint64_t generation)
 {
 }
 

@@ -16,6 +16,12 @@ struct launch_file {
 	__u32 zero;
 };
 
+/* What a process has executed last, and the generation (unwind_generation) that it has since. */
+struct launch_exec {
+	struct launch_file file;
+	__u64 generation;
+};
+
 /* Written by user space at any time. */
 struct launch_config {
 	__u32 mode; /* SAMPLER_ALL, … */

@@ -92,16 +92,29 @@ static bool exe_of(uint32_t tgid, struct launch_file *ret)
 	return true;
 }
 
-void launches_watch(struct launches *l, const struct sampler_process_key *process)
+static bool executed(const struct launches *l, const struct sampler_process_key *process,
+		     struct launch_exec *ret)
 {
+	return bpf_map__lookup_elem(l->skel->maps.launch_execs, process, sizeof(*process), ret,
+				    sizeof(*ret), 0) == 0;
+}
+
+void launches_watch(struct launches *l, const struct sampler_process_key *process,
+		    uint64_t generation)
+{
+	struct launch_exec exec;
 	struct launch_file exe;
 	uint32_t one = 1;
 
-	if (bpf_map__lookup_elem(l->skel->maps.launch_execs, process, sizeof(*process), &exe,
-				 sizeof(exe), 0) == 0 ||
-	    exe_of(process->tgid, &exe))
-		bpf_map__update_elem(l->skel->maps.launch_files, &exe, sizeof(exe), &one,
-				     sizeof(one), BPF_ANY);
+	if (executed(l, process, &exec)) {
+		if (exec.generation != generation)
+			return;
+		exe = exec.file;
+	} else if (!exe_of(process->tgid, &exe) || executed(l, process, &exec)) {
+		return;
+	}
+	bpf_map__update_elem(l->skel->maps.launch_files, &exe, sizeof(exe), &one, sizeof(one),
+			     BPF_ANY);
 }
 
 uint64_t launches_verified(const struct launches *l)

@@ -17,9 +17,12 @@ void launches_close(struct launches *l);
 
 /* What is sampled from now on (SAMPLER_ALL, …). */
 void launches_configure(struct launches *l, uint32_t mode);
-/* Reports processes that execute what this one has executed, from now on. For LAUNCH_FILES
- * programs, those executed last; others are reported by their first sample. Some µs. */
-void launches_watch(struct launches *l, const struct sampler_process_key *process);
+/* Reports processes that execute the program that this one has, or had, with that generation, from
+ * now on; of one that has executed another since, none: a child of an interpreter that starts a
+ * command has been the interpreter. For LAUNCH_FILES programs, those executed last; others are
+ * reported by their first sample. Some µs. */
+void launches_watch(struct launches *l, const struct sampler_process_key *process,
+		    uint64_t generation);
 
 /* Instructions that the verifier has walked. */
 uint64_t launches_verified(const struct launches *l);

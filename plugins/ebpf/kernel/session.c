@@ -354,10 +354,11 @@ int session_report_launches(struct session *s)
 	return r;
 }
 
-void session_watch_program(struct session *s, const struct sampler_process_key *process)
+void session_watch_program(struct session *s, const struct sampler_process_key *process,
+			   uint64_t generation)
 {
 	if (s->launches)
-		launches_watch(s->launches, process);
+		launches_watch(s->launches, process, generation);
 }
 
 int session_select(struct session *s, uint32_t tgid, uint32_t root, bool follow)

@@ -105,8 +105,9 @@ void session_continue_walks(struct session *s, bool on);
 /* From now on processes that execute a watched program are reported then, not by their first sample
  * (launches.h). 0 or a negative errno. Some 10 ms. */
 int session_report_launches(struct session *s);
-/* Watches what this process has executed. */
-void session_watch_program(struct session *s, const struct sampler_process_key *process);
+/* Watches what this process has executed, if it has that generation still. */
+void session_watch_program(struct session *s, const struct sampler_process_key *process,
+			   uint64_t generation);
 
 struct session_info {
 	bool loop; /* walks are one loop, else of fewer steps, by tail calls or in one program */

@@ -286,7 +286,7 @@ static void have_any(void *context, bool any)
 {
 }
 
-static void watch_any(void *context, const struct sampler_process_key *process)
+static void watch_any(void *context, const struct sampler_process_key *key, uint64_t generation)
 {
 }
 

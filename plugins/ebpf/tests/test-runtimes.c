@@ -152,7 +152,7 @@ static void have_walks(void *context, bool any)
 	f->has_walks = any;
 }
 
-static void watch(void *context, const struct sampler_process_key *process)
+static void watch(void *context, const struct sampler_process_key *process, uint64_t generation)
 {
 	((struct fixture *)context)->n_watched++;
 }

@@ -220,9 +220,9 @@ static void have_walks(void *context, bool any)
 	session_continue_walks(context, any);
 }
 
-static void watch(void *context, const struct sampler_process_key *process)
+static void watch(void *context, const struct sampler_process_key *process, uint64_t generation)
 {
-	session_watch_program(context, process);
+	session_watch_program(context, process, generation);
 }
 
 struct runtimes_kernel runtime_programs(struct session *session)

@@ -428,7 +428,7 @@ static void note_claimed(struct runtimes *t, struct process *p)
 {
 	/* Once for each program that it executes. */
 	if (!p->runtimes.claimed || p->runtimes.watched != p->maps->generation)
-		t->kernel.watch(t->kernel.context, &p->key);
+		t->kernel.watch(t->kernel.context, &p->key, p->maps->generation);
 	p->runtimes.watched = p->maps->generation;
 	if (!p->runtimes.claimed && t->n_claimed++ == 0)
 		t->kernel.have_walks(t->kernel.context, true);

@@ -48,8 +48,10 @@ struct runtimes_kernel {
 	int (*begin)(void *context);
 	/* Walks come to code of runtimes from now on, or do so no more. */
 	void (*have_walks)(void *context, bool any);
-	/* Other processes that execute what this one has are to be reported when they do. */
-	void (*watch)(void *context, const struct sampler_process_key *process);
+	/* Other processes that execute what this one has, if it has that generation still, are to
+	 * be reported when they do. */
+	void (*watch)(void *context, const struct sampler_process_key *process,
+		      uint64_t generation);
 };
 
 /* The kernel that the session is loaded into, which outlives it (runtime-program.c). Some 100 ms a
