@@ -21,6 +21,7 @@ BROKEN = [a.split("=") for a in sys.argv[2 : sys.argv.index("--")]]
 PLUGINS = sys.argv[sys.argv.index("--") + 1 :]
 LIBC = ctypes.CDLL(None)
 PR_CAPBSET_DROP = 24
+AT_ONCE = 4  # a check of a plugin mostly waits
 
 # What is skipped, and by which words of the reason: a host, a server, a privilege.
 NEEDS = {
@@ -149,7 +150,7 @@ def forms():
 
 def main():
     failed = False
-    with Server(TAKEN) as server, concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with Server(TAKEN) as server, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         cases = [
             (
                 f"{os.path.basename(file)}: {expected or 'nothing'}",
