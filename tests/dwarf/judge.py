@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""judge.py FRAMES GO_FRAMES SOURCE_DIR ADDRESSES [quick]: frames by lib/dwarf against other
-readers', over programs built here.
+"""judge.py FRAMES GO_FRAMES SOURCE_DIR ADDRESSES [quick | others]: frames by lib/dwarf against
+other readers', over programs built here.
 
-Every form of debug information that compilers and packers make; ADDRESSES random ones over the text
-of each, at most 1,000 with SCENARIO_DEPTH=full, as ./check --full has it. Judges:
+Every form of debug information that compilers and packers make, or the quick ones, or the others;
+ADDRESSES random ones over the text of each. With SCENARIO_DEPTH=full, as ./check --full has it,
+these are 2,000 of each quick form and at most 1,000 of each other one; with `all` 6,000 and
+ADDRESSES. Judges:
 
   llvm-symbolizer        names, files, lines and columns of all frames. It reads no file that dwz
                          has shared, and Debian's reads
                          no split units of DWARF 4 in a package: these are judged by the program as
                          it was before; its code is the same
   eu-addr2line           the same, of the files that dwz has made (a thousand addresses: it takes 10
-                         ms each; not with `quick`);
+                         ms each; of a quick form only where SCENARIO_DEPTH is set);
                          where it differs and gdb does not, gdb is believed, for at most one address
                          in twenty (here: 8 of DWARF 5, 29 of DWARF 4)
   gdb                    names of all frames, of the files that dwz has made (of lines it knows
@@ -31,6 +33,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+
+DEPTH = os.environ.get("SCENARIO_DEPTH", "fast")
 
 
 def run(*command, **keywords):
@@ -39,10 +44,32 @@ def run(*command, **keywords):
     ).stdout
 
 
+class Once:
+    """Programs that several forms begin with, each compiled once: that takes most of the time. They
+    stay until the end, since what has units of its own names them by the folder."""
+
+    def __init__(self):
+        self.place, self.lock, self.made = None, threading.Lock(), {}
+
+    def folder(self, key, compile_in):
+        """Where the key's program is. Who comes while it is compiled waits."""
+        with self.lock:
+            lock, done = self.made.setdefault(key, (threading.Lock(), []))
+        with lock:
+            if not done:
+                folder = tempfile.mkdtemp(dir=self.place)
+                compile_in(folder)
+                done.append(folder)
+        return done[0]
+
+
+ONCE = Once()
+
+
 def cxx(compiler, *options):
     """Two units of C++."""
 
-    def build(source, folder):
+    def compile_in(source, folder):
         parts = []
         for part in ("0", "1"):
             parts.append(os.path.join(folder, f"part{part}.o"))
@@ -61,6 +88,10 @@ def cxx(compiler, *options):
         program = os.path.join(folder, "program")
         link = [o for o in options if o.startswith(("-gz", "-g", "-fl", "-O"))]
         run(compiler, "-o", program, *link, *parts, cwd=folder)
+
+    def build(source, folder):
+        made = ONCE.folder((compiler, options), lambda where: compile_in(source, where))
+        program = shutil.copy(os.path.join(made, "program"), folder)
         return [program], program
 
     return build
@@ -116,7 +147,7 @@ def packed(kind):
     """Debug sections compressed afterwards; judged by the program as it was before."""
 
     def build(source, folder):
-        before = cxx("g++", "-g")(source, folder)[1]
+        before = cxx("g++", "-g", "-gdwarf-5")(source, folder)[1]
         path = os.path.join(folder, "packed")
         run("objcopy", "--compress-debug-sections=" + kind, before, path)
         assert (".zdebug_info" if kind == "zlib-gnu" else "ZSTD") in run(
@@ -213,6 +244,7 @@ QUICK = (
     "clang++, DWARF 4",
     "dwz, DWARF 5, common file",
     "clang++, split, DWARF 5",
+    "clang++, .dwo, DWARF 5",
     "rustc, DWARF 4",
     "go",
     "go, stripped",
@@ -395,12 +427,12 @@ def same_place(a, b, symbols):
     )
 
 
-def further_judges(build, files, judge, quick):
+def further_judges(build, files, judge, brief):
     """(name, its answers, how to compare, which file, how many addresses) besides
     llvm-symbolizer."""
     if build in (dwz, dwz_single):
         yield "gdb", by_gdb, same_names, files[0], 10**6
-        if not quick:
+        if not brief:
             yield "eu-addr2line", by_elfutils, same_debug, files[0], 1000
     if build in (go, stripped_go):
         yield "go tool addr2line", by_go, same_place, judge, 10**6
@@ -413,7 +445,7 @@ def compare(asked, a, b, equal, symbols):
     return [(x, p, q) for x, p, q in zip(asked, a, b) if not equal(p, q, symbols)]
 
 
-def judged(number, build, folder, count, quick):
+def judged(number, build, folder, count, brief):
     """Yields (judge, addresses, inlined, what differs) for a form of debug information."""
     tool, go_tool, source = sys.argv[1], sys.argv[2], os.path.abspath(sys.argv[3])
     files, judge = build(source, folder)
@@ -435,7 +467,7 @@ def judged(number, build, folder, count, quick):
         compare(asked, a, b, same, symbols) if len(b) == count else [(x, None, None) for x in asked]
     )
     doubted = set(asked)
-    for name, answers, equal, path, most in further_judges(build, files, judge, quick):
+    for name, answers, equal, path, most in further_judges(build, files, judge, brief):
         some = asked[:most]
         b = list(answers(path, "\n".join(some) + "\n", folder))
         wrong = (
@@ -457,13 +489,18 @@ def judged(number, build, folder, count, quick):
 
 
 def main():
-    count, quick = int(sys.argv[4]), "quick" in sys.argv
-    if os.environ.get("SCENARIO_DEPTH") == "full":
+    count, which = int(sys.argv[4]), sys.argv[5:]
+    if which == ["quick"]:
+        count = {"full": 2000, "all": 6000}.get(DEPTH, count)
+    elif DEPTH == "full":
         count = min(count, 1000)
     if not shutil.which("llvm-symbolizer"):
         print("1..0 # SKIP no llvm-symbolizer: install llvm")
         return
-    cases = [c for c in CASES if not quick or c[0] in QUICK]
+    quick = [c for c in CASES if c[0] in QUICK]
+    others = [c for c in CASES if c[0] not in QUICK]
+    cases = {"quick": quick, "others": others}[which[0]] if which else CASES
+    brief = which == ["quick"] and DEPTH == "fast"
     print(f"1..{len(cases)}")
     failed = total = differ = 0
 
@@ -472,7 +509,7 @@ def main():
         if not shutil.which(needs):
             return None
         with tempfile.TemporaryDirectory() as folder:
-            return list(judged(number, build, folder, count, quick))
+            return list(judged(number, build, folder, count, brief))
 
     # Compilers take most of the time, each one processor.
     pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
@@ -500,4 +537,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as ONCE.place:
+        main()
