@@ -125,6 +125,9 @@ _andiron()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} i
 	COMPREPLY=()
+	# bash splits "--option=value" at the sign, which is a word of its own.
+	[ "$before" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}
+	[ "$word" = = ] && word=
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		COMPREPLY=($(compgen -W "%s" -- "$word"))
 		return

@@ -132,9 +132,11 @@ def completes(shell):
 
 @case
 def bash_completes():
-    """bash completes a verb, an option and a choice."""
+    """bash completes a verb, an option and a choice, behind "=" too, which it makes a word."""
     assert run("bash", "-n", MANUAL + "/andiron").code == 0
     completes(bash)
+    assert bash("andiron run --log-level = de").out == "debug\n"
+    assert bash("andiron run --log-level =").out == "error\nwarn\ninfo\ndebug\n"
 
 
 @case
