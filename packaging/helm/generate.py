@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""generate.py ANDIRON [--check]: values.schema.json and README.md of the chart beside it.
+"""generate.py ANDIRON [--check]: values.schema.json, README.md and files/defaults.json of the chart
+beside it.
 
-Both say what values.yaml and the option tables of the command and its plugins say, so neither can
+They say what values.yaml and the option tables of the command and its plugins say, so none can
 name a value, a bound or a choice that does not exist. values.yaml opens with the marks that are
 read. With --check nothing is written; what would change is shown and is a failure.
 
-A section (a value with values of its own) and a value whose default is not empty are required: a
-null, by which Helm takes a default away, is refused there, and is the same as empty elsewhere.
+The schema lets text pass where a list or a map is wanted, and numbers in maps of strings: templates
+know what to say of the one, and what to make of the other.
 """
 
 import difflib
@@ -105,13 +106,15 @@ def marks(text, tables):
     return found
 
 
-def from_alloy():
-    """Keys of Alloy's chart that a template refuses with advice: {section or "": names}."""
-    text = re.search(r"fromAlloy\" -}}\n(.*)\{\{- end }}", read("templates/_from-alloy.tpl"), re.S)
+def from_others():
+    """Keys of other charts that a template refuses with advice: {section or "": {name: whose}}."""
+    file = read("templates/_from-others.tpl")
+    text = re.search(r"fromOthers\" -}}\n(.*)\{\{- end }}", file, re.S)
     found = {}
-    for key in yaml.safe_load(text[1]):
-        section, _, name = key.rpartition(".")
-        found.setdefault(section, []).append(name)
+    for whose, rows in yaml.safe_load(text[1]).items():
+        for key in rows:
+            section, _, name = key.rpartition(".")
+            found.setdefault(section, {})[name] = f"It {whose}; refused with advice."
     return found
 
 
@@ -128,24 +131,34 @@ def schema_of(value, name, words, foreign):
         inner = {
             k: schema_of(v, f"{name}.{k}".strip("."), words, foreign) for k, v in value.items()
         }
-        required = [
-            k
-            for k, v in value.items()
-            if (isinstance(v, dict) and inner[k].get("properties") and k != "global")
-            or (not isinstance(v, (dict, list)) and v != "")
-        ]
         if not name:
             inner["enabled"] = {"type": "boolean", "description": "For a parent's `condition`."}
-        for key in foreign.get(name, []):
-            inner.setdefault(key, {"description": "Of Alloy's chart; refused with advice."})
-        section = {"type": "object", "properties": inner, "additionalProperties": False}
-        if required and name != "global" and not name.startswith("global."):
-            section["required"] = required
-        return section | mine
+        for key, whose in foreign.get(name, {}).items():
+            assert key not in inner, f"{name}.{key} exists, but _from-others.tpl refuses it"
+            inner[key] = {"description": whose}
+        return {"type": "object", "properties": inner, "additionalProperties": False} | mine
     if "enum" in mine or "type" in mine:
         return mine
-    kinds = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
+    if mine.get("additionalProperties") == {"type": "string"}:
+        mine["additionalProperties"] = {"type": ["string", "number", "boolean", "null"]}
+    kinds = {bool: "boolean", int: "integer", str: "string"}
+    kinds |= {list: ["array", "string"], dict: ["object", "string"]}
     return {"type": kinds[type(value)]} | mine
+
+
+def defaults(values, schema):
+    """What templates/_values.tpl wants to know: the defaults, and which values may be missing."""
+    found = {}
+    for key, value in values.items():
+        inner = schema["properties"][key]
+        if "properties" in inner:
+            found[key] = defaults(value, inner)
+        elif isinstance(value, (dict, list)):
+            strings = isinstance(value, dict) and "additionalProperties" in inner
+            found[f"{key} strings" if strings else f"{key} optional"] = value
+        else:
+            found[key] = value
+    return found
 
 
 def leaves(value, schema, name=""):
@@ -178,8 +191,9 @@ helm install andiron packaging/helm/andiron -n andiron \\
 
 - The backend is one of `backend.pyroscope.url`, `backend.parca.address` and
   `backend.otlp.endpoint`. All else has a default.
-- Values have the names that Alloy's chart has for the same thing. What that chart has and this one
-  has not is refused, with what to write.
+- Values have the names that Alloy's chart has for the same thing. What that chart, k8s-monitoring's
+  or Parca's has and this one has not is refused, all of it at once, with what to write.
+- A null takes a list or a map away. Everything else has its default then.
 - What is wrong is refused before anything is installed: unknown values by `values.schema.json`,
   what cannot work by the templates.
 - Files: `config.alloy` in `/etc/andiron`; the Secrets' in `/etc/andiron-credentials` and
@@ -217,11 +231,13 @@ def readme(chart, values, schema):
 def generate(andiron):
     text, chart = read("values.yaml"), yaml.safe_load(read("Chart.yaml"))
     values, words = yaml.safe_load(text), marks(text, Tables(andiron))
-    schema = schema_of(values, "", words, from_alloy())
+    schema = schema_of(values, "", words, from_others())
+    mine = {key: value for key, value in values.items() if key != "global"}
     schema = {"$schema": "http://json-schema.org/draft-07/schema#"} | schema
     return {
         "values.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
         "README.md": readme(chart, values, schema),
+        "files/defaults.json": json.dumps(defaults(mine, schema), separators=(",", ":")) + "\n",
     }
 
 

@@ -2,25 +2,40 @@
 {{- /* What a schema cannot say, or not in a sentence that says what to write. All that is wrong is
        said at once. */}}
 
+{{- /* At the head of every template: which of them Helm renders first is its own affair. */}}
 {{- define "andiron.checks" -}}
+{{- if not (hasKey .Values "checked") }}
+{{- include "andiron.judge" . }}
+{{- $_ := set .Values "checked" true }}
+{{- end }}
+{{- end }}
+
+{{- define "andiron.judge" -}}
 {{- $v := .Values }}
 {{- $b := $v.backend }}
 {{- $wrong := list }}
 
-{{- range $key, $advice := include "andiron.fromAlloy" . | fromYaml }}
+{{- range $said, $rows := include "andiron.fromOthers" . | fromYaml }}
+{{- range $key, $advice := $rows }}
 {{- $found := $v }}
 {{- range splitList "." $key }}
 {{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) .) "" (kindIs "map" $found) }}
 {{- end }}
-{{- $leaf := true }}
-{{- if kindIs "map" $found }}
-{{- range $inner, $_ := $found }}
-{{- if hasKey (include "andiron.fromAlloy" $ | fromYaml) (printf "%s.%s" $key $inner) }}{{ $leaf = false }}{{ end }}
+{{- $names := list $key }}
+{{- range $inner, $value := ternary $found dict (kindIs "map" $found) }}
+{{- if hasKey $rows (printf "%s.%s" $key $inner) }}{{ $names = without $names $key }}
+{{- else if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}{{ $names = append $names (printf "%s.%s" $key $inner) }}{{ end }}
+{{- end }}
+{{- if has $key $names }}{{ $names = list $key }}{{ end }}
+{{- if not (or (kindIs "invalid" $found) (eq (toString $found) "") (and (eq $key "controller.type") (eq (toString $found) "daemonset"))) }}
+{{- range $names }}
+{{- $wrong = append $wrong (printf "%s %s: %s." . $said $advice) }}
 {{- end }}
 {{- end }}
-{{- if and $leaf (not (kindIs "invalid" $found)) (ne (toString $found) "") (not (and (eq $key "controller.type") (eq (toString $found) "daemonset"))) }}
-{{- $wrong = append $wrong (printf "%s is of Alloy's chart: %s." $key $advice) }}
 {{- end }}
+{{- end }}
+{{- with include "andiron.complete" (dict "values" $v "defaults" (.Files.Get "files/defaults.json" | fromJson) "path" "" "whole" false) | trim }}
+{{- $wrong = append $wrong . }}
 {{- end }}
 
 {{- $backends := list }}
@@ -40,6 +55,9 @@
 {{- else if regexMatch "\\s" (trim (default "" $url)) }}
 {{- $wrong = append $wrong (printf "backend.%s is %q, and a URL holds no space: take it out." $name $url) }}
 {{- end }}
+{{- end }}
+{{- if regexMatch "^[a-z+]*://[^/]*@" (include "andiron.url" .) }}
+{{- $wrong = append $wrong "The backend's URL has a user name or a password in it, which everybody may read there: write them into a Secret that backend.secret names." }}
 {{- end }}
 {{- with $b.parca.address }}
 {{- if not (regexMatch "^(https?://)?[^/\\s]+:[0-9]+/?$" (trim .)) }}
@@ -178,6 +196,31 @@
 {{- end }}
 {{- end }}
 
+{{- range $of, $env := dict "extraEnv" $v.extraEnv "gateway.extraEnv" $v.gateway.extraEnv }}
+{{- $own := ternary (list "NODE_NAME" "POD_IP" "BACKEND_USERNAME") (list "POD_IP" "BACKEND_USERNAME") (eq $of "extraEnv") }}
+{{- $seen := list }}
+{{- range $env }}
+{{- $name := toString .name }}
+{{- if or (has $name $own) (has $name $seen) }}
+{{- $wrong = append $wrong (printf "%s has %q, which %s: leave it out." $of $name (ternary "the chart sets itself" "stands there already" (has $name $own))) }}
+{{- end }}
+{{- $seen = append $seen $name }}
+{{- if and (hasKey . "value") (not (kindIs "invalid" .value)) }}{{ $_ := set . "value" (include "andiron.text" .value) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- $places := list "/etc/andiron" "/run/andiron" "/var/lib/andiron" "/etc/andiron-credentials" "/etc/andiron-tls" }}
+{{- $volumes := list "config" "run" "spool" "credentials" "tls" }}
+{{- range $v.controller.volumes.extra }}{{ $volumes = append $volumes .name }}{{ end }}
+{{- range $v.mounts.extra }}
+{{- if has (trimSuffix "/" (toString .mountPath)) $places }}
+{{- $wrong = append $wrong (printf "mounts.extra has %q, where something is mounted already: write another mountPath." .mountPath) }}
+{{- end }}
+{{- $places = append $places (trimSuffix "/" (toString .mountPath)) }}
+{{- if not (has .name $volumes) }}
+{{- $wrong = append $wrong (printf "mounts.extra has %q, and no volume is called so: write one of that name into controller.volumes.extra." (toString .name)) }}
+{{- end }}
+{{- end }}
+
 {{- $names := list "http" }}
 {{- $ports := list (int64 $v.listenPort) }}
 {{- range include "andiron.ports" . | fromYamlArray }}
@@ -273,6 +316,18 @@
 {{- end }}
 {{- if and $v.serviceMonitor.enabled $v.podMonitor.enabled }}
 {{- $wrong = append $wrong "serviceMonitor and podMonitor are enabled, and each sample would be taken twice: keep one of them." }}
+{{- end }}
+{{- with $v.image }}
+{{- if regexMatch "(^|/)(grafana/(alloy|agent)|parca-agent)(:|$)" .repository }}
+{{- $wrong = append $wrong (printf "image.repository is %q, the image of another agent: write where that of andiron is." .repository) }}
+{{- else if regexMatch "^[^/]*[.:][^/]*/" .repository }}
+{{- $wrong = append $wrong (printf "image.repository is %q, which begins with a registry: write that as image.registry, and here what follows it." .repository) }}
+{{- else if regexMatch "[:@]" .repository }}
+{{- $wrong = append $wrong (printf "image.repository is %q, a tag or a digest in it: write that as image.tag or image.digest." .repository) }}
+{{- end }}
+{{- if regexMatch "://" .registry }}
+{{- $wrong = append $wrong (printf "image.registry is %q: write it without a scheme." .registry) }}
+{{- end }}
 {{- end }}
 {{- if and $v.image.digest (not (regexMatch "^(sha256:)?[0-9a-f]{64}$" $v.image.digest)) }}
 {{- $wrong = append $wrong (printf "image.digest is %q: write it as \"sha256:\" and 64 digits." $v.image.digest) }}

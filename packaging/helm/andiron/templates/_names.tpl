@@ -55,7 +55,7 @@ labels:
 
 {{- define "andiron.image" -}}
 {{- $global := dig "image" "registry" "" (.Values.global | default dict) }}
-{{- $registry := default .Values.image.registry $global }}
+{{- $registry := default (default .Values.image.registry (default dict .Values.global).imageRegistry) $global }}
 {{- $name := .Values.image.repository }}
 {{- if $registry }}{{ $name = printf "%s/%s" (trimSuffix "/" $registry) $name }}{{ end }}
 {{- if .Values.image.digest }}

@@ -4,7 +4,11 @@
 
 {{- define "andiron.pullSecrets" }}
 {{- $global := dig "image" dict (default dict .Values.global) }}
-{{- with concat (default list .Values.image.pullSecrets) (default list $global.pullSecrets) }}
+{{- $all := list }}
+{{- range concat (default list .Values.image.pullSecrets) (default list $global.pullSecrets) (default list (default dict .Values.global).imagePullSecrets) }}
+{{- $all = append $all (ternary . (dict "name" .) (kindIs "map" .)) }}
+{{- end }}
+{{- with uniq $all }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -13,7 +17,7 @@ imagePullSecrets:
 {{- define "andiron.program" -}}
 {{- $global := dig "image" dict (default dict .Values.global) -}}
 image: {{ include "andiron.image" . | quote }}
-imagePullPolicy: {{ default .Values.image.pullPolicy $global.pullPolicy }}
+imagePullPolicy: {{ default (default .Values.image.pullPolicy (default dict .Values.global).imagePullPolicy) $global.pullPolicy }}
 {{- end }}
 
 {{- /* The program as an agent; more arguments may follow. */}}
