@@ -7,8 +7,8 @@ They say what values.yaml and the option tables of the command and its plugins s
 name a value, a bound or a choice that does not exist. values.yaml opens with the marks that are
 read. With --check nothing is written; what would change is shown and is a failure.
 
-The schema lets text pass where a list or a map is wanted, and numbers in maps of strings: templates
-know what to say of the one, and what to make of the other.
+The schema lets text pass where a list or a map is wanted, one of these for the other, and numbers
+in maps of strings: templates know what to say of them, or to make of them.
 """
 
 import difflib
@@ -142,7 +142,7 @@ def schema_of(value, name, words, foreign):
     if mine.get("additionalProperties") == {"type": "string"}:
         mine["additionalProperties"] = {"type": ["string", "number", "boolean", "null"]}
     kinds = {bool: "boolean", int: "integer", str: "string"}
-    kinds |= {list: ["array", "string"], dict: ["object", "string"]}
+    kinds |= dict.fromkeys((list, dict), ["array", "object", "string"])
     return {"type": kinds[type(value)]} | mine
 
 

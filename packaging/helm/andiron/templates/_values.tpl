@@ -21,10 +21,11 @@
 {{- $section := ternary dict $value $missing }}
 {{- $_ := set $values $key $section }}
 {{- include "andiron.complete" (dict "values" $section "defaults" $default "path" (printf "%s." $path) "whole" $missing) }}
-{{- else if and $kind (kindIs "string" $value) }}
+{{- else if and $kind (ne (kindOf $value) (kindOf $default)) }}
 {{- $_ := unset $values $key }}
 {{- if $value }}
-{{ $path }} is text: write it as it stands in a pod, without "|" or quotes before it.
+{{- $kinds := dict "map" "a map" "slice" "a list" }}
+{{ $path }} is {{ get $kinds (kindOf $value) | default "text" }}: write {{ get $kinds (kindOf $default) }}, as it stands in a pod, without "|" or quotes before it.
 {{- end }}
 {{- else if eq $kind "strings" }}
 {{- $strings := dict }}
