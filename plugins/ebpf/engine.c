@@ -5,7 +5,7 @@
 #include "ebpf/samples/event-intake.h"
 #include "ebpf/samples/batch-rows.h"
 #include "ebpf/targets/sampling-filter.h"
-#include "ebpf/kernel/sample-table.h"
+#include "ebpf/samples/sample-table.h"
 #include "ebpf/kernel/sample-logs.h"
 
 #include "base/check.h"

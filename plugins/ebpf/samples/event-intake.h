@@ -16,7 +16,7 @@
 #include "ebpf/options.h"
 #include "ebpf/processes/process.h"
 #include "ebpf/kernel/session.h"
-#include "ebpf/kernel/sample-table.h"
+#include "ebpf/samples/sample-table.h"
 #include "ebpf/unwinding/unwinder.h"
 
 #include "base/clock.h"

@@ -2,7 +2,7 @@
 /* From counts to a batch, and the small parts beside it: stacks, CPU lists. */
 #include "ebpf/kernel/online-cpus.h"
 #include "ebpf/samples/batch-rows.h"
-#include "ebpf/kernel/sample-table.h"
+#include "ebpf/samples/sample-table.h"
 #include "bpfwire/unwind-tables.h"
 
 #include "testing/test.h"

@@ -7,7 +7,7 @@
 #include "ebpf/processes/process.h"
 #include "ebpf/unwinding/runtimes.h"
 #include "ebpf/kernel/session.h"
-#include "ebpf/kernel/sample-table.h"
+#include "ebpf/samples/sample-table.h"
 #include "ebpf/unwind-store/unwind-store.h"
 #include "ebpf/unwinding/native-unwind.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sample-table.h. Offsets in the pool, not pointers, since the pool moves. */
-#include "ebpf/kernel/sample-table.h"
+#include "ebpf/samples/sample-table.h"
 
 #include "base/check.h"
 #include "base/hash.h"
