@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define KERNEL_THREAD 0x00200000u /* PF_KTHREAD in the flags of stat */
+#define EXITING       0x00000004u /* PF_EXITING in the flags of stat */
+#define KERNEL_THREAD 0x00200000u /* PF_KTHREAD */
 #define FIELDS        48          /* of stat that are read */
 #define STAT_MAX      4096
 
@@ -72,6 +73,7 @@ static int parse_stat(struct str text, struct proc_info *ret)
 		return -EBADMSG;
 	ret->parent = (uint32_t)numbers[4];
 	ret->kernel_thread = numbers[9] & KERNEL_THREAD;
+	ret->exiting = numbers[9] & EXITING;
 	ret->start_ns = numbers[22] * tick_ns();
 	ret->start_code = numbers[26];
 	ret->start_stack = numbers[28];
@@ -85,13 +87,12 @@ static int parse_stat(struct str text, struct proc_info *ret)
 
 static int read_stat(int dir, struct proc_info *ret)
 {
-	int r;
+	size_t start = ret->text.n;
+	int r = file_read(dir, "stat", &ret->text, STAT_MAX);
 
-	buf_clear(&ret->text);
-	r = file_read(dir, "stat", &ret->text, STAT_MAX);
 	if (!r)
-		r = parse_stat(buf_str(&ret->text), ret);
-	buf_clear(&ret->text);
+		r = parse_stat(str_skip(buf_str(&ret->text), start), ret);
+	ret->text.n = start;
 	return r;
 }
 
@@ -169,10 +170,13 @@ static struct str slice(const struct buf *text, struct span s)
 	return s.n ? (struct str){text->p + s.start, s.n} : STR_NULL;
 }
 
-static int read_texts(int dir, unsigned int what, struct proc_info *ret)
+/* The stat file last: what was alive then was so in all that was read before. */
+static int read_all(int dir, unsigned int what, struct proc_info *ret)
 {
 	struct span exe = {0}, cwd = {0}, cmdline = {0}, cgroup = {0};
 	int r = 0;
+
+	buf_clear(&ret->text);
 
 	if (what & PROC_EXE)
 		r = add_link(dir, "exe", &ret->text, &exe);
@@ -182,6 +186,10 @@ static int read_texts(int dir, unsigned int what, struct proc_info *ret)
 		r = add_file(dir, "cmdline", &ret->text, &cmdline);
 	if (!r && (what & PROC_CGROUP))
 		r = add_file(dir, "cgroup", &ret->text, &cgroup);
+	if (!r && (what & PROC_UID))
+		r = read_uid(dir, ret);
+	if (!r)
+		r = read_stat(dir, ret);
 	if (r)
 		return r;
 	if (cmdline.n)
@@ -197,7 +205,6 @@ int proc_read(int proc, uint32_t pid, unsigned int what, struct proc_info *ret)
 {
 	char name[16];
 	_cleanup_(closep) int dir = -1;
-	int r;
 
 	snprintf(name, sizeof(name), "%u", pid);
 	dir = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -206,10 +213,7 @@ int proc_read(int proc, uint32_t pid, unsigned int what, struct proc_info *ret)
 	ret->pid = pid;
 	ret->uid = UINT32_MAX;
 	ret->exe = ret->cwd = ret->cmdline = ret->cgroup = STR_NULL;
-	r = read_stat(dir, ret);
-	if (!r && (what & PROC_UID))
-		r = read_uid(dir, ret);
-	return r ? r : read_texts(dir, what, ret);
+	return read_all(dir, what, ret);
 }
 
 int proc_list(int proc, struct proc_pids *pids)

@@ -32,6 +32,7 @@ struct proc_info {
 	uint32_t uid; /* real; UINT32_MAX if unknown */
 	bool kernel_thread;
 	bool zombie;
+	bool exiting; /* or gone so far: with cgroup v1 its cgroup is "/" then, wherever it was */
 	uint64_t start_ns;
 	/* Addresses; 0 or 1 where they must not be read by us. */
 	uint64_t start_code, start_stack, arg_start;

@@ -75,6 +75,10 @@ TEST(fields_behind_a_hostile_name)
 	expect_eq(proc_read(t.fd, 42, 0, &info), 0);
 	expect(info.kernel_thread);
 	expect_str(str_of(info.comm), "kworker/0:1-a-v");
+	expect(!info.exiting);
+	write_stat(&t, "worker", 0x40404);
+	expect_eq(proc_read(t.fd, 42, 0, &info), 0);
+	expect(info.exiting && !info.kernel_thread);
 	proc_info_free(&info);
 	tree_fini(&t);
 }

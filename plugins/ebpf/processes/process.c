@@ -188,12 +188,12 @@ void process_identify(struct processes *t, struct process *p)
 	if (proc_read(t->proc, p->key.tgid, PROC_CGROUP, &t->info) != 0 ||
 	    !proc_same_start(t->info.start_ns, p->key.start_ns))
 		return;
-	p->known = true;
 	p->kthread = t->info.kernel_thread;
 	if (p->comm[0] == '\0')
 		memcpy(p->comm, t->info.comm, sizeof(t->info.comm));
 	if (!p->kthread)
 		container_id(t->info.cgroup, p->container);
+	p->known = p->container[0] || !t->info.exiting;
 }
 
 /* A process whose mappings are being read. */

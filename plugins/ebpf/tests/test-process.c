@@ -429,3 +429,31 @@ TEST(looks_find_a_perf_map)
 	munmap(code, 4096);
 	live_free(w);
 }
+
+/* In no container is only what says so while it lives: with cgroup v1 one that exits says it of
+ * itself, and the others of its cgroup would be sampled no more. */
+TEST(who_exits_is_in_no_known_cgroup)
+{
+	struct live *w = live_new();
+	struct process *self = processes_get(&w->t, &w->self.key), *child;
+	struct sampler_process_key key;
+	struct proc_info info = PROC_INFO_NULL;
+	siginfo_t end;
+	pid_t pid;
+
+	process_identify(&w->t, self);
+	expect(self->known);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	expect_eq(waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT), 0);
+	expect_eq(proc_read(w->t.proc, (uint32_t)pid, 0, &info), 0);
+	key = (struct sampler_process_key){.tgid = (uint32_t)pid, .start_ns = info.start_ns};
+	child = processes_get(&w->t, &key);
+	process_identify(&w->t, child);
+	expect(child->read);
+	expect_eq(child->known, child->container[0] != '\0');
+	expect_eq(waitpid(pid, NULL, 0), pid);
+	proc_info_free(&info);
+	live_free(w);
+}
