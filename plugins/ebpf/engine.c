@@ -251,7 +251,7 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 		return;
 	}
 	p->idle_intervals = 0;
-	p->cgroup = stack->key.cgroup;
+	process_enter_cgroup(p, stack->key.cgroup);
 	unwind_touch(unwinder_store(e->unwinder), &p->key);
 	if (!p->read || p->match_generation != matcher_generation(e->matcher))
 		intake_match(&e->intake, p);

@@ -171,7 +171,7 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 	if (!p)
 		return NULL;
 	p->kthread = (record->flags & SAMPLER_PROCESS_KTHREAD) != 0;
-	p->cgroup = record->cgroup;
+	process_enter_cgroup(p, record->cgroup);
 	p->root = record->root;
 	p->generation = record->generation;
 	p->stale = true;
@@ -180,8 +180,17 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 	return p;
 }
 
+void process_enter_cgroup(struct process *p, uint64_t cgroup)
+{
+	if (p->cgroup != cgroup)
+		p->read = p->known = false;
+	p->cgroup = cgroup;
+}
+
 void process_identify(struct processes *t, struct process *p)
 {
+	char container[CONTAINER_ID_MAX] = "";
+
 	if (p->read)
 		return;
 	p->read = true;
@@ -192,8 +201,12 @@ void process_identify(struct processes *t, struct process *p)
 	if (p->comm[0] == '\0')
 		memcpy(p->comm, t->info.comm, sizeof(t->info.comm));
 	if (!p->kthread)
-		container_id(t->info.cgroup, p->container);
-	p->known = p->container[0] || !t->info.exiting;
+		container_id(t->info.cgroup, container);
+	/* One that exits keeps what it had. A thread of the kernel says nothing of the others. */
+	if (!container[0] && t->info.exiting)
+		return;
+	memcpy(p->container, container, sizeof(container));
+	p->known = container[0] || !p->kthread;
 }
 
 /* A process whose mappings are being read. */

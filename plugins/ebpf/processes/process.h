@@ -74,6 +74,8 @@ struct process *processes_note(struct processes *t, const struct sampler_process
 
 /* Reads name and container, once. Costs ~10 system calls. */
 void process_identify(struct processes *t, struct process *p);
+/* It was seen in that cgroup; in another one than before, it is identified anew. */
+void process_enter_cgroup(struct process *p, uint64_t cgroup);
 
 /* Reads the mappings if they are stale; the former set is kept behind the new one. Of a process
  * that was gone before that, or before all its files were opened, they are those of another process

@@ -457,3 +457,20 @@ TEST(who_exits_is_in_no_known_cgroup)
 	proc_info_free(&info);
 	live_free(w);
 }
+
+/* What was asked of it holds where it was: in another cgroup it may be another container's. */
+TEST(who_moves_is_identified_anew)
+{
+	struct live *w = live_new();
+	struct process *self = processes_get(&w->t, &w->self.key);
+
+	process_enter_cgroup(self, 1);
+	process_identify(&w->t, self);
+	process_enter_cgroup(self, 1);
+	expect(self->read && self->known);
+	process_enter_cgroup(self, 2);
+	expect(!self->read && !self->known);
+	process_identify(&w->t, self);
+	expect(self->read && self->known);
+	live_free(w);
+}
