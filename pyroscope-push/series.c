@@ -243,6 +243,18 @@ static struct andiron_group whole_group(const struct batch_view *view, uint32_t 
 	return group;
 }
 
+static bool has_name(const struct pass *p, const struct andiron_group *group)
+{
+	for (uint32_t i = 0; i < group->n_rows; i++) {
+		uint32_t type = batch_row(p->view, group->row_start + i).type;
+
+		if (type < batch_count(p->view, ANDIRON_COL_TYPE) &&
+		    str_eq(batch_str(p->view, batch_type(p->view, type).name), p->name))
+			return true;
+	}
+	return false;
+}
+
 static void encode_name(struct pass *p, struct str name)
 {
 	uint32_t from = 0;
@@ -253,7 +265,8 @@ static void encode_name(struct pass *p, struct str name)
 
 		if (!group.n_rows)
 			continue;
-		encode_group(p, &group);
+		if (has_name(p, &group))
+			encode_group(p, &group);
 		from = group.row_start + group.n_rows;
 	}
 }
