@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The sampling programs, and the helpers that sample.h is written over. One cpu-clock event per CPU
- * runs `sample`; the two tracepoints keep the set of selected processes at fork and exit, and are
+ * runs `sample`; the tracepoints of fork and exit keep the set of selected processes, and are
  * attached only where descendants are followed.
+ *
+ * Where waits are sampled, `switched` runs in a thread that leaves its CPU, as an event of context
+ * switches, and has `sample` walk its stack; `resumed` runs where it is back.
  *
  * A walk of up to a thousand frames is one bpf_loop, from 5.17 on; before, `sample_calls` takes
  * some steps and calls `resume_calls` for some more, as often as the kernel lets it. Either way the
@@ -108,6 +111,13 @@ SAMPLER_INLINE __u64 h_now(void)
 	return bpf_ktime_get_ns();
 }
 
+SAMPLER_INLINE long h_wait_put(const __u64 *words)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+
+	return bpf_map_update_elem(&waits, &thread, words, BPF_ANY);
+}
+
 SAMPLER_INLINE struct andiron_walk *h_walk_state(__u32 cpu)
 {
 	return bpf_map_lookup_elem(&walks, &cpu);
@@ -186,12 +196,16 @@ SAMPLER_INLINE struct kernel_set *h_kernel_rows(__u32 i)
 
 #include "unwinder/kernel-stack.h"
 
-/* 0: not of this kernel, or not this stack. */
+/* 0: not of this kernel, or not this stack. The registers of a switch are no frame's: the kernel
+ * takes the program counter of a caller of where it stands. */
 SAMPLER_INLINE __u32 walk_kernel(struct sampler_context *c, struct andiron_walk *w)
 {
 	const bpf_user_pt_regs_t *regs = &c->event->regs;
+	const struct sampler_cpu *state = h_state(c->cpu);
 
-	return sampler_walks_kernel ? kernel_walk(c->cpu, w, regs->ip, regs->sp, regs->bp) : 0;
+	if (!sampler_walks_kernel || !state || state->pending.off_cpu != SAMPLER_OFF_CPU_NOT)
+		return 0;
+	return kernel_walk(c->cpu, w, regs->ip, regs->sp, regs->bp);
 }
 #else
 SAMPLER_INLINE __u32 walk_kernel(struct sampler_context *c, struct andiron_walk *w)
@@ -347,8 +361,10 @@ SAMPLER_INLINE int finish(struct bpf_perf_event_data *event, __u32 cpu)
 
 /* Tail-calls the runtime's program if the walk has come to its code. Returns if there is none, and
  * the walk has ended. */
-SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_walk *w)
+SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, __u32 cpu, struct andiron_walk *w)
 {
+	const struct sampler_cpu *state;
+
 	if (w->end != UNWIND_END_HAND_OVER)
 		return;
 	if (w->switches >= ANDIRON_WALK_SWITCHES) {
@@ -356,7 +372,10 @@ SAMPLER_INLINE void hand_over(struct bpf_perf_event_data *event, struct andiron_
 		return;
 	}
 	w->switches++;
-	w->last = w->switches == ANDIRON_WALK_SWITCHES && !sampler_config.continuation;
+	state = h_state(cpu);
+	w->last = w->switches == ANDIRON_WALK_SWITCHES &&
+		  (!sampler_config.continuation ||
+		   (state && state->pending.off_cpu != SAMPLER_OFF_CPU_NOT));
 	w->end = 0;
 	if (w->slot != ANDIRON_WALK_RESUME)
 		bpf_tail_call(event, &programs, w->slot);
@@ -398,7 +417,7 @@ SAMPLER_INLINE int walk_by_loop(struct bpf_perf_event_data *event, __u32 cpu)
 		return 0;
 	if (w->end == 0)
 		bpf_loop(ANDIRON_WALK_WORDS + 1, step, &cpu, 0);
-	hand_over(event, w);
+	hand_over(event, cpu, w);
 	return finish(event, cpu);
 }
 
@@ -415,7 +434,7 @@ SAMPLER_INLINE int walk_by_calls(struct bpf_perf_event_data *event, __u32 cpu)
 		bpf_tail_call(event, &programs, ANDIRON_WALK_RESUME);
 		w->end = UNWIND_END_TRUNCATED;
 	}
-	hand_over(event, w);
+	hand_over(event, cpu, w);
 	return finish(event, cpu);
 }
 
@@ -485,6 +504,41 @@ int sample_alone(struct bpf_perf_event_data *event)
 	__u32 cpu = bpf_get_smp_processor_id();
 
 	return begin(event, cpu) ? walk_alone(cpu) : 0;
+}
+
+/* In a thread that leaves its CPU, as a program of its own in front of the one that samples. A dead
+ * thread does not come back. */
+SEC("perf_event")
+int switched(struct bpf_perf_event_data *event)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct sampler_cpu *state = h_state(bpf_get_smp_processor_id());
+	__u32 most = sampler_config.off_cpu;
+
+	if (!state || most == 0 || bpf_get_prandom_u32() > most ||
+	    (__u32)bpf_get_current_pid_tgid() == 0 ||
+	    (BPF_CORE_READ(task, flags) & PF_EXITING) != 0)
+		return 0;
+	state->pending.off_cpu = SAMPLER_OFF_CPU_ASKED;
+	bpf_tail_call(event, &programs, ANDIRON_WALK_SAMPLE);
+	state->pending.off_cpu = SAMPLER_OFF_CPU_NOT;
+	return 0;
+}
+
+/* (preempted, former, next). */
+SEC("raw_tp/sched_switch")
+int resumed(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *next = (struct task_struct *)ctx->args[2];
+	__u32 thread = (__u32)BPF_CORE_READ(next, pid);
+	struct sampler_wait *wait = bpf_map_lookup_elem(&waits, &thread);
+
+	if (!wait)
+		return 0;
+	if (sampler_config.off_cpu != 0)
+		sampler_waited(bpf_get_smp_processor_id(), wait);
+	bpf_map_delete_elem(&waits, &thread);
+	return 0;
 }
 
 /* (parent, child). A new thread is in the set with its process. */

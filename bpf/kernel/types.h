@@ -118,6 +118,7 @@ struct bpf_perf_event_data {
 };
 
 /* include/linux/sched.h */
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

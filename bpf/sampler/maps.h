@@ -58,6 +58,14 @@ struct {
 	__type(value, struct sampler_process_state);
 } processes SEC(".maps");
 
+/* SAMPLER_WAITS where waits are sampled. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32); /* thread */
+	__type(value, struct sampler_wait);
+} waits SEC(".maps");
+
 /* What stacks are walked by: unwind-tables.h. User space fills in the slabs. */
 struct sampler_slab {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

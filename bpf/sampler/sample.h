@@ -20,6 +20,7 @@
  *   h_parent(c, key)                its parent's key
  *   h_log_words()                   words of a log, SAMPLER_LOG_SPARE not counted
  *   h_log_put(cpu, buffer, at, words, n)  into the log; 0, or an error if this CPU has none
+ *   h_wait_put(words)               SAMPLER_WAIT_WORDS, as the current thread's wait; 0 or an error
  *   h_task(c, task)                 fills in struct sampler_task but cgroup and root
  *   h_cgroup(c)                     the id of its cgroup
  *   h_leader_comm(c, comm), h_comm(comm)
@@ -248,20 +249,47 @@ SAMPLER_INLINE bool sampler_is_open(const struct andiron_walk *w,
 	       (w->end == UNWIND_END_SWITCHES && h_config()->continuation);
 }
 
-/* Writes the sample into the log; into the ring if that is full, or if the CPU has none yet because
- * it came online after the start. False: it is lost, and counted. */
-SAMPLER_INLINE bool sampler_write(const struct sampler_slot *p, struct andiron_walk *w)
+/* Writes a sample of n words, at most `most`, into the log; into the ring if that is full, or if
+ * the CPU has none yet because it came online after the start. False: it is lost, and counted. */
+SAMPLER_INLINE bool sampler_write(const struct sampler_slot *p, __u64 *words, __u32 n, __u32 most)
 {
-	__u32 n = SAMPLER_STACK_WORDS + w->n_words, at = p->counts->n_words;
+	__u32 at = p->counts->n_words;
 
-	if (at + n <= h_log_words() && h_log_put(p->cpu, p->buffer, at, w->head, n) == 0) {
+	p->counts->counters.taken++;
+	if (at + n <= h_log_words() && h_log_put(p->cpu, p->buffer, at, words, n) == 0) {
 		p->counts->n_words = at + n;
 		return true;
 	}
-	if (n <= SAMPLER_LOG_SPARE && h_send(w->head, n * sizeof(__u64), h_ring_crowded()) == 0)
+	if (n <= most && h_send(words, n * sizeof(__u64), h_ring_crowded()) == 0)
 		return true;
 	p->counts->counters.ring_full++;
 	return false;
+}
+
+/* Keeps the sample of a thread that leaves its CPU until it is back. */
+SAMPLER_INLINE void sampler_wait(const struct sampler_slot *p, const struct andiron_walk *w)
+{
+	if (h_wait_put(w->head) == 0)
+		return;
+	p->counts->counters.taken++;
+	p->counts->counters.ring_full++;
+}
+
+/* The thread of that wait is back, on this CPU. */
+SAMPLER_INLINE void sampler_waited(__u32 cpu, struct sampler_wait *wait)
+{
+	struct sampler_slot p = {
+		.cpu = cpu, .buffer = h_config()->active & 1, .state = h_state(cpu)};
+	struct sampler_stack *head = (struct sampler_stack *)(void *)wait->words;
+	__u32 n = SAMPLER_STACK_WORDS + head->n_kernel + head->n_user;
+	__u64 now = h_now();
+
+	if (!p.state || n > SAMPLER_WAIT_WORDS)
+		return;
+	p.counts = &p.state->counts[p.buffer];
+	head->buffer = (__u16)p.buffer;
+	head->id = now > head->id ? now - head->id : 1;
+	sampler_write(&p, wait->words, n, SAMPLER_WAIT_WORDS);
 }
 
 /* Completes a walked sample and writes it down. 1: its stack may be completed elsewhere, if it has
@@ -272,7 +300,7 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	struct sampler_slot p = {.cpu = cpu, .state = h_state(cpu)};
 	struct sampler_pending *pending;
 	struct sampler_stack *head;
-	bool open;
+	bool open, off_cpu;
 
 	if (!w || !p.state)
 		return 0;
@@ -281,10 +309,14 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 	pending->busy = SAMPLER_BUSY_NOT;
 	p.buffer = pending->buffer & 1;
 	p.counts = &p.state->counts[p.buffer];
-	p.counts->counters.taken++;
-	if (w->end == UNWIND_END_NO_MAPPING && !pending->stale)
+	off_cpu = pending->off_cpu != SAMPLER_OFF_CPU_NOT;
+	if (off_cpu && w->n_words > SAMPLER_WAIT_WORDS - SAMPLER_STACK_WORDS) {
+		w->n_words = SAMPLER_WAIT_WORDS - SAMPLER_STACK_WORDS;
+		w->end = UNWIND_END_TRUNCATED;
+	}
+	if (!off_cpu && w->end == UNWIND_END_NO_MAPPING && !pending->stale)
 		pending->stale = sampler_may_ask(&pending->key.process);
-	open = sampler_is_open(w, pending);
+	open = !off_cpu && sampler_is_open(w, pending);
 	head->type = SAMPLER_RECORD_STACK;
 	head->n_kernel = (__u16)w->n_kernel;
 	head->n_user = (__u16)(w->n_words - w->n_kernel);
@@ -293,9 +325,16 @@ SAMPLER_GLOBAL int sampler_finish(__u32 cpu)
 		sampler_stack_exec(sampler_known_of(p.state, &pending->key.process)->generation);
 	head->flags |= w->n_kernel >= ANDIRON_WALK_KERNEL ? SAMPLER_STACK_KERNEL_CUT : 0;
 	head->end = w->end;
+	head->flags |= off_cpu ? SAMPLER_STACK_OFF_CPU : 0;
 	head->id = open ? (__u64)(++p.counts->n_open) << 16 | cpu : 0;
 	head->key = pending->key;
-	return sampler_write(&p, w) && open;
+	if (off_cpu) {
+		head->id = h_now();
+		sampler_wait(&p, w);
+		return 0;
+	}
+	return sampler_write(&p, w->head, SAMPLER_STACK_WORDS + w->n_words, SAMPLER_LOG_SPARE) &&
+	       open;
 }
 
 /* Begins a sample. `pid` is the interrupted thread, 0 for the idle task. False: there is nothing to
@@ -319,6 +358,8 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 		counts->counters.unfinished++;
 	}
 	pending->busy = SAMPLER_BUSY_NOT;
+	pending->off_cpu = pending->off_cpu == SAMPLER_OFF_CPU_ASKED ? SAMPLER_OFF_CPU_TAKEN
+								     : SAMPLER_OFF_CPU_NOT;
 	if (pid == 0) {
 		counts->counters.idle++;
 		return false;
@@ -326,7 +367,7 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	h_task(c, &task);
 	known = sampler_recall(c, state, &task);
 	if (!sampler_selects(&task)) {
-		counts->counters.unselected++;
+		counts->counters.unselected += pending->off_cpu == SAMPLER_OFF_CPU_NOT;
 		return false;
 	}
 	pending->buffer = (__u16)buffer;
@@ -338,6 +379,7 @@ SAMPLER_INLINE bool sampler_begin(struct sampler_context *c, __u32 cpu, __u32 pi
 	if (h_config()->with_tid)
 		pending->key.tid = pid;
 	sampler_start_walk(c, known, &task, w, pending);
-	sampler_note_process(c, known, &task, w->end != UNWIND_END_NEW);
+	sampler_note_process(c, known, &task,
+			     w->end != UNWIND_END_NEW || pending->off_cpu != SAMPLER_OFF_CPU_NOT);
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel that test-sampler.c gives to the sampler's body: maps that are small arrays, a ring
- * that is a buffer, and processes whose stack is made of frame pointers, by which all their code is
- * walked. */
+/* The kernel that test-sampler.c and test-off-cpu.c give to the sampler's body: maps that are small
+ * arrays, a ring that is a buffer, and processes whose stack is made of frame pointers, by which
+ * all their code is walked. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,6 +48,8 @@ static struct world {
 	uint64_t now;
 	struct buf ring;
 	bool ring_full, no_log;
+	struct sampler_wait wait; /* of the one thread that there is */
+	uint32_t n_waits, waits_max;
 	uint32_t n_wakes, n_processes, n_sent[SAMPLER_BUFFERS], n_cgroup_walks, n_snapshots;
 	struct andiron_walk walk;
 	struct unwind_space space;
@@ -133,6 +135,15 @@ static long h_send(const void *data, __u64 size, bool wake)
 		world.n_processes++;
 	else
 		world.n_sent[head->buffer]++;
+	return 0;
+}
+
+static long h_wait_put(const __u64 *words)
+{
+	if (world.n_waits >= world.waits_max)
+		return -7;
+	memcpy(world.wait.words, words, sizeof(world.wait.words));
+	world.n_waits++;
 	return 0;
 }
 
@@ -280,6 +291,7 @@ static void reset(void)
 	memset(&world, 0, sizeof(world));
 	world.config.with_kernel = 1;
 	world.log_words = LOG_WORDS;
+	world.waits_max = UINT32_MAX;
 	world.now = 2 * SAMPLER_ASK_ROW * SAMPLER_ASK_NS;
 	world.slab.start = 0;
 	world.slab.mapping = (struct unwind_mapping){.end = 1ull << 47, .kind = UNWIND_KIND_FRAMES};

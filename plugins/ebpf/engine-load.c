@@ -78,8 +78,12 @@ static bool add_runtimes(struct engine *e)
 
 static int load(struct engine *e, struct error *err)
 {
-	struct session_options options = {e->options.rate_hz, e->options.interval_ns,
-					  e->options.follow};
+	struct session_options options = {
+		.rate_hz = e->options.rate_hz,
+		.interval_ns = e->options.interval_ns,
+		.follow = e->options.follow,
+		.off_cpu = e->options.off_cpu != 0,
+	};
 	int r;
 
 	check(!e->session && !e->unwinder);
@@ -195,7 +199,8 @@ int engine_follow_cpus(struct engine *e, struct error *err)
 static bool needs_reload(const struct ebpf_options *next, const struct ebpf_options *now)
 {
 	return next->rate_hz != now->rate_hz || next->interval_ns > now->interval_ns ||
-	       next->follow != now->follow || !ebpf_options_same_runtimes(next, now);
+	       next->follow != now->follow || (next->off_cpu != 0) != (now->off_cpu != 0) ||
+	       !ebpf_options_same_runtimes(next, now);
 }
 
 static int set_default(struct engine *e, const struct ebpf_options *options)

@@ -23,6 +23,7 @@ struct engine {
 	uint64_t producer, sequence;
 	uint64_t run_ns, runs, missed; /* at the end of the last interval */
 	uint64_t counted;              /* of the buffer being read */
+	uint64_t waits;                /* … that are of waits, and in rows */
 	int64_t start_ns;              /* of the interval, CLOCK_REALTIME */
 	uint32_t buffer;               /* being read */
 	bool unmapped;                 /* some process waits for its files to be read */

@@ -17,6 +17,8 @@
 
 /* A process that was not sampled for so long is looked up afresh. */
 #define KEEP_INTERVALS 4
+/* Where waits are sampled, since the longest ones weigh most. */
+#define KEEP_WAITING   40
 #define LOOK_NS        (10 * NS_PER_MSEC)
 /* Run time statistics are on in one of so many intervals. */
 #define MEASURE_EVERY 8
@@ -142,6 +144,7 @@ int engine_set_filter(struct engine *e, struct error *err)
 				  .with_comm = e->options.comm_label || e->options.comm_frame,
 				  .with_tid = e->options.thread_label,
 				  .with_kernel = e->options.kernel_frames,
+				  .off_cpu = e->options.off_cpu,
 			  });
 	return r;
 }
@@ -220,7 +223,7 @@ static void add_row(struct engine *e, struct process *p, const struct sampler_st
 	struct row row = {
 		.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
 
-	if (stack->id != 0) {
+	if (stack->id != 0 && !(stack->flags & SAMPLER_STACK_OFF_CPU)) {
 		row.stack = unwinder_find(&e->stacks[e->buffer], stack, &row.pcs);
 		/* A copy of a process that was gone before its mappings were read is of no use. */
 		if (row.stack == stack || row.stack->end == UNWIND_END_NEW)
@@ -242,7 +245,7 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 	struct process *p;
 
 	check(e->counts && e->buffer < SAMPLER_BUFFERS);
-	if (stack->id & SAMPLER_STACK_COMPLETED)
+	if (stack->id & SAMPLER_STACK_COMPLETED && !(stack->flags & SAMPLER_STACK_OFF_CPU))
 		return;
 	e->counted += samples;
 	p = processes_get(&e->processes, &stack->key.process);
@@ -263,6 +266,7 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 		return;
 	}
 	map_process(e, p);
+	e->waits += stack->flags & SAMPLER_STACK_OFF_CPU ? samples : 0;
 	add_row(e, p, stack, pcs, samples);
 }
 
@@ -325,8 +329,8 @@ static void measure(struct engine *e, struct engine_counts *counts)
 		double ns = (double)(info->run_ns - e->run_ns);
 
 		e->stats.ns_per_run = ns / (double)(info->runs - e->runs);
-		if (counts->taken > 0)
-			e->stats.ns_per_sample = ns / (double)counts->taken;
+		if (counts->taken > e->waits)
+			e->stats.ns_per_sample = ns / (double)(counts->taken - e->waits);
 	}
 	e->run_ns = info->run_ns;
 	e->runs = info->runs;
@@ -346,6 +350,7 @@ static void read_buffer(struct engine *e, struct engine_counts *counts)
 	counts->dropped_ring_full = counters.ring_full;
 	counts->dropped_unfinished = counters.unfinished;
 	e->counted = counts->dropped_memory = stacks->lost;
+	e->waits = 0;
 	unwinder_settle(e->unwinder, e->buffer, stacks);
 	sample_table_each(stacks, on_stack, e);
 	if (counters.taken != e->counted + lost) {
@@ -391,7 +396,8 @@ void engine_collect(struct engine *e)
 	sample_table_clear(&e->stacks[e->buffer]);
 	e->rows.list.n = 0;
 	e->counts = NULL;
-	processes_age(&e->processes, KEEP_INTERVALS, on_gone, e);
+	processes_age(&e->processes, e->options.off_cpu ? KEEP_WAITING : KEEP_INTERVALS, on_gone,
+		      e);
 	unwinder_tick(e->unwinder);
 	stack_copies_rest(&e->intake.copies);
 	settle_processes(e);

@@ -64,6 +64,9 @@ static const struct andiron_option items[] = {
 	OPTION(BOOL, "kernel_frames", "true", "Include the kernel's part of a stack."),
 	OPTION(BOOL, "lazy_mode", "false",
 	       "Load the BPF programs only when there is a first target."),
+	OPTION(FLOAT, "off_cpu_threshold", "0",
+	       "Waits (off-CPU time) that are sampled, as a share of all, 0 to 1. Their profile is "
+	       "off_cpu, in nanoseconds. 0: none, at no cost."),
 	OPTION(BOOL, "follow", "false",
 	       "Descendants of a target's process belong to it, from their fork on.",
 	       .since = "0.1"),
@@ -79,8 +82,6 @@ static const struct andiron_option items[] = {
 	RUNTIME("v8_enabled", "JavaScript"),
 	FRAMES("dotnet_enabled", ".NET"),
 	IGNORED(BOOL, "go_enabled", "true", "Unwind Go frames."),
-	IGNORED(FLOAT, "off_cpu_threshold", "0", "Probability of off-CPU samples.",
-		.effect = "waiting time is not profiled by this version"),
 	IGNORED(BOOL, "load_probe", "false", "Load the generic probe.",
 		.effect = "probes are not offered by this version"),
 	IGNORED(STRINGS, "u_probe_links", NULL, "User probes to attach.",
@@ -310,6 +311,16 @@ static void note_ignored(struct ebpf_options *o, const struct andiron_value *arg
 	}
 }
 
+/* In units of 1 / (2^32 - 1); what is not 0 stays so. Above 1 it is in thousandths. */
+static uint32_t share_of(double share)
+{
+	if (!(share > 0))
+		return 0;
+	if (share > 1)
+		share /= 1000;
+	return share >= 1 ? UINT32_MAX : (uint32_t)(share * UINT32_MAX) + 1;
+}
+
 int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args)
 {
 	uint32_t comm = word_index(comm_words, value_str(args, "comm", STR("none")));
@@ -325,6 +336,7 @@ int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args)
 		.comm_label = comm == 1 || comm == 3,
 		.comm_frame = comm == 2 || comm == 3,
 		.follow = value_bool(args, "follow", false),
+		.off_cpu = share_of(value_number(args, "off_cpu_threshold", 0)),
 	};
 	const struct andiron_value *labels = value_get(args, "default_target");
 	int r = ebpf_options_read_labels(&read, labels);
@@ -385,6 +397,7 @@ int32_t ebpf_options_validate(const struct andiron_host *host, const struct andi
 			      struct andiron_report *report)
 {
 	bool targets_only = value_bool(args, "targets_only", true);
+	double off_cpu = value_number(args, "off_cpu_threshold", 0);
 	const struct andiron_value *v = value_get(args, "default_target");
 
 	if (v)
@@ -392,6 +405,15 @@ int32_t ebpf_options_validate(const struct andiron_host *host, const struct andi
 	v = value_get(args, "runtimes");
 	if (v)
 		check_runtimes(host, report, v);
+	v = value_get(args, "off_cpu_threshold");
+	if (v && !(off_cpu >= 0))
+		abi_report(host, report, ANDIRON_REPORT_ERROR, v,
+			   "off_cpu_threshold is the share of waits that are sampled: a number "
+			   "from 0 to 1, for example 0.05");
+	if (v && off_cpu > 1)
+		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
+			   "off_cpu_threshold is over 1, so it is taken for thousandths, as "
+			   "other profilers once counted; write 0.05 for 50");
 	v = value_get(args, "sample_rate");
 	if (v && value_int(args, "sample_rate", 19) > 250)
 		abi_report(host, report, ANDIRON_REPORT_WARNING, v,

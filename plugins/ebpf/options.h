@@ -21,6 +21,7 @@ struct ebpf_options {
 	bool pid_label, thread_label;
 	bool comm_label, comm_frame;
 	bool follow;
+	uint32_t off_cpu; /* of 2^32 - 1 waits, how many are sampled */
 	const struct target_label *default_target;
 	size_t n_default_target;
 	/* With their extensions once ebpf_options_find_runtimes was called. */

@@ -184,10 +184,10 @@ def one_program():
     """a configuration of one's own; sums only grow, to service and target"""
     need_root()
     with Background(WORKLOAD, "600") as work:
-        config = own(work.pid, "  off_cpu_threshold = 0.1\n")
+        config = own(work.pid, "  load_probe = true\n")
         inputs = host(config=config, worker=ANDIRON, target_labels="pod")
         assert inputs.start() > 0, inputs.text()
-        assert [l for level, l in inputs.log if level == 2 and "off_cpu_threshold" in l], inputs.log
+        assert [l for level, l in inputs.log if level == 2 and "load_probe" in l], inputs.log
         until(lambda: inputs.found(service="work", target="p1"), "CPU time of the target")
         until(lambda: inputs.found(service="work", target="")["cpu_ms"] > 1000, "a second of work")
         assert host().start() < 0, "a second one was let in"

@@ -62,6 +62,7 @@ void harness_init(struct harness *h, const struct harness_options *o)
 		.follow = o->follow,
 		.pid_label = o->pid_label,
 		.comm_label = o->comm_label,
+		.off_cpu = o->off_cpu,
 	};
 	struct engine_out out = {h, keep_batch, keep_counts, print_log};
 	struct andiron_extension objects;

@@ -28,6 +28,7 @@ struct harness_options {
 	int64_t interval_ns; /* 0: 15 s; sizes maps, nothing collects by itself */
 	bool all;            /* targets_only = false */
 	bool follow, pid_label, comm_label;
+	uint32_t off_cpu; /* as in struct ebpf_options */
 };
 
 /* Skips the test where BPF cannot be had. Samples when it returns. */

@@ -9,9 +9,11 @@
  *       fork    a child works, which its parent forks before it waits
  *       thread  a second thread works
  *       deep    works 30 calls deep, a fifth of the time in the kernel
- *       ways    works 900 calls deep, and comes there by another way each time */
+ *       ways    works 900 calls deep, and comes there by another way each time
+ *       wait    does not work: waits 7, 2 and 1 ms in functions beside the three */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -33,6 +35,11 @@ extern const char __executable_start[];
 		for (int i = 0; i < percent * length; i++)                                         \
 			x = x * 6364136223846793005u + 1442695040888963407u;                       \
 		result_##percent = x;                                                              \
+	}                                                                                          \
+	__attribute__((noinline, section("hot_" #percent))) static void wait_##percent(void)       \
+	{                                                                                          \
+		poll(NULL, 0, percent / 10);                                                       \
+		result_##percent = 0;                                                              \
 	}
 
 HOT(70)
@@ -151,6 +158,12 @@ int main(int argc, char **argv)
 		for (;;) {
 			depth_left = 900;
 			go_deeper();
+		}
+	} else if (strcmp(mode, "wait") == 0) {
+		for (;;) {
+			wait_70();
+			wait_20();
+			wait_10();
 		}
 	} else {
 		work(NULL);

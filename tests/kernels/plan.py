@@ -228,6 +228,7 @@ RECORDINGS = [
 TESTS = [
     ("plugins/process/test-process-events", [], []),
     ("tests/bpf/test-sampling", ["tests/bpf/workload"], ["shares_of_known_cost_come_back"]),
+    ("tests/bpf/test-off-cpu-bpf", ["tests/bpf/workload"], []),
     ("lib/proc/test-proc-syscall-filter", [], []),
     ("lib/proc/test-proc-client-files", [], []),
     (

@@ -465,14 +465,13 @@ pyroscope.ebpf "host" {
   forward_to             = [pyroscope.write.w.receiver]
   php_enabled            = %s
   load_probe             = %s
-  off_cpu_threshold      = %s
   collect_kernel_profile = %s
 }
 """
-    named = ("php_enabled", "load_probe", "off_cpu_threshold", "collect_kernel_profile")
-    quiet = andiron("validate", config(sampler % ("false", "false", "0", "true"))).expect(0)
+    named = ("php_enabled", "load_probe", "collect_kernel_profile")
+    quiet = andiron("validate", config(sampler % ("false", "false", "true"))).expect(0)
     assert "warning" not in quiet.out + quiet.err, quiet.out + quiet.err
-    andiron("validate", config(sampler % ("true", "true", "0.1", "false"))).expect(
+    andiron("validate", config(sampler % ("true", "true", "false"))).expect(
         0, *(f"argument {name} is accepted but ignored" for name in named)
     )
 

@@ -4,7 +4,9 @@
  * they beat against the sampling clock.
  *
  *     workload SECONDS         works for so much CPU time, then exits with 0
- *     workload SECONDS fork    lets a grandchild work whose parent has exited */
+ *     workload SECONDS fork    lets a grandchild work whose parent has exited
+ *     workload SECONDS wait    does not work: waits for so long, in workload_wait */
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,12 +93,22 @@ static int orphan(double seconds)
 	return read(done[0], &byte, 1) != 0; /* until the worker is gone */
 }
 
+static NOINLINE void workload_wait(void)
+{
+	poll(NULL, 0, 10);
+	sink++;
+}
+
 int main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? strtod(argv[1], NULL) : 1;
 
 	if (argc > 2 && strcmp(argv[2], "fork") == 0)
 		return orphan(seconds);
-	work_for(seconds);
+	if (argc > 2 && strcmp(argv[2], "wait") == 0)
+		for (double left = seconds; left > 0; left -= 0.01)
+			workload_wait();
+	else
+		work_for(seconds);
 	return 0;
 }

@@ -10,6 +10,9 @@
  *
  *     taken = samples in logs and ring + ring_full + unfinished
  *
+ * A sample of waiting (off-CPU) has its stack walked when the thread leaves its CPU. It is kept in
+ * the map `waits`, and is taken when the thread is back, with the time that has passed.
+ *
  * A process whose mappings are not known cannot be walked, nor a stack with a page that is not in
  * memory. Of such a sample a snapshot is sent, which is registers and stack; user space walks it
  * when it has read the mappings. An id joins the sample and its snapshot. */
@@ -50,7 +53,7 @@ struct sampler_counters {
 	__u64 taken;
 	__u64 idle;
 	__u64 unselected;
-	__u64 ring_full;  /* the ring, and the log before it */
+	__u64 ring_full;  /* the ring, and the log before it; or `waits` */
 	__u64 unfinished; /* a runtime's program did not come back */
 };
 
@@ -79,13 +82,18 @@ struct sampler_known {
 #define SAMPLER_BUSY_SAMPLE 1
 #define SAMPLER_BUSY_ROUND  2 /* in task work; plus the slot of the walk (continuation.bpf.c) */
 
+#define SAMPLER_OFF_CPU_NOT   0
+#define SAMPLER_OFF_CPU_ASKED 1 /* of the sample that begins next */
+#define SAMPLER_OFF_CPU_TAKEN 2
+
 /* The sample that is being walked; one cache line. */
 struct sampler_pending {
 	struct sampler_key key;
 	__u16 buffer;
 	__u16 busy;  /* SAMPLER_BUSY_*: a walk is under way */
 	__u32 stale; /* its mappings are no longer those of its address space */
-	__u64 zero;
+	__u32 off_cpu; /* SAMPLER_OFF_CPU_*: the thread leaves its CPU */
+	__u32 zero;
 };
 
 struct sampler_cpu {
@@ -109,6 +117,8 @@ struct sampler_config {
 	__u32 with_kernel;
 	__u32 epoch;        /* changes when a reported process is forgotten */
 	__u32 continuation; /* walks with too many entries into runtimes go on in task work */
+	/* How many of 2^32 - 1 switches away from a thread are sampled; 0: none. */
+	__u32 off_cpu;
 };
 
 /* `selected`, by tgid: root is the process it descends from. */
@@ -131,6 +141,7 @@ struct sampler_process_state {
 #define SAMPLER_RECORD_MAPPED   4
 #define SAMPLER_RECORD_MORE     5
 
+#define SAMPLER_STACK_OFF_CPU    1 /* of a wait, which has ended */
 #define SAMPLER_STACK_KERNEL_CUT 2 /* the kernel's walk ended for lack of room */
 #define SAMPLER_STACK_EXEC       0xfffcu
 
@@ -151,7 +162,7 @@ struct sampler_stack {
 	__u16 buffer;
 	__u16 flags; /* SAMPLER_STACK_* */
 	__u32 end;   /* UNWIND_END_*: of the process's frames */
-	__u64 id;    /* 0: nothing will complete it */
+	__u64 id;    /* 0: nothing will complete it. SAMPLER_STACK_OFF_CPU: ns of the wait */
 	struct sampler_key key;
 };
 
@@ -159,6 +170,15 @@ struct sampler_stack {
 
 /* Room for the largest record behind the end of a log. */
 #define SAMPLER_LOG_SPARE (SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS)
+
+/* A wait: `waits`, by thread. Its stack record, with the time at which it began for an id. What of
+ * a stack finds no room there is cut off at its outer end. */
+#define SAMPLER_WAITS      4096
+#define SAMPLER_WAIT_WORDS 256u
+
+struct sampler_wait {
+	__u64 words[SAMPLER_WAIT_WORDS];
+};
 
 /* Set in the id of a completed stack's record, which replaces the sample's if it comes in time. */
 #define SAMPLER_STACK_COMPLETED (1ull << 63)

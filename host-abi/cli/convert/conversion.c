@@ -137,7 +137,7 @@ static bool is_false(struct str text)
 	       str_is(text, "off");
 }
 
-static bool is_number(struct str text)
+static bool is_number(struct str text, double *ret)
 {
 	char copy[64], *end;
 
@@ -145,13 +145,14 @@ static bool is_number(struct str text)
 		return false;
 	memcpy(copy, text.p, text.n);
 	copy[text.n] = '\0';
-	str_parse_fraction(copy, &end);
+	*ret = str_parse_fraction(copy, &end);
 	return end == copy + text.n && (*copy == '.' || ascii_is_digit(*copy));
 }
 
 static int put_setting(struct conversion *c, const struct setting *s, struct error *err)
 {
 	struct buf *b = &c->sections[s->row->section];
+	double number;
 	int64_t ns;
 
 	switch (s->row->kind) {
@@ -164,7 +165,7 @@ static int put_setting(struct conversion *c, const struct setting *s, struct err
 		conversion_put(c, s->row->section, s->row->ours, s->text);
 		return 0;
 	case PUT_NUMBER:
-		if (!is_number(s->text))
+		if (!is_number(s->text, &number))
 			return refuse(s, "a number", err);
 		buf_printf(b, "%s = %.*s\n", s->row->ours, STR_FMT(s->text));
 		return 0;
@@ -265,10 +266,22 @@ int conversion_tracers(struct conversion *c, const struct setting *s, struct err
 	return 0;
 }
 
+/* A share, once in thousandths. */
 int conversion_off_cpu(struct conversion *c, const struct setting *s, struct error *err)
 {
-	if (!str_is(s->text, "0"))
-		conversion_note(c, "%.*s: time off the CPU is not profiled", STR_FMT(s->name));
+	char text[32];
+	double share;
+
+	if (!is_number(s->text, &share))
+		return refuse(s, "a number", err);
+	if (share > 1) {
+		share = share < 1000 ? share / 1000 : 1;
+		conversion_note(c, "%.*s: %.*s is taken for thousandths", STR_FMT(s->name),
+				STR_FMT(s->text));
+	}
+	str_print_fraction(text, sizeof(text), 6, share);
+	if (share > 0)
+		buf_printf(&c->sections[SECTION_SAMPLER], "off_cpu_threshold = %s\n", text);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 /* See launches.h. */
 #include "ebpf/kernel/launches.h"
 
+#include "ebpf/kernel/bpf-figures.h"
 #include "ebpf/kernel/types-excerpt.h"
 
 #include "base/cleanup.h"
@@ -119,15 +120,10 @@ void launches_watch(struct launches *l, const struct sampler_process_key *proces
 
 uint64_t launches_verified(const struct launches *l)
 {
+	struct program_figures sum = {0};
 	struct bpf_program *program;
-	uint64_t sum = 0;
 
-	bpf_object__for_each_program (program, l->skel->obj) {
-		struct bpf_prog_info info = {0};
-		uint32_t size = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
-			sum += info.verified_insns;
-	}
-	return sum;
+	bpf_object__for_each_program (program, l->skel->obj)
+		program_figures_add(&sum, program);
+	return sum.verified_insns;
 }

@@ -20,15 +20,14 @@
 /* The longest that a start takes: of longer periods only so much is used. */
 #define SPREAD_NS (20 * NS_PER_MSEC)
 
-/* period_ns 0: page faults of the kernel's own. */
-static int open_event(int cpu, uint64_t period_ns)
+static int open_event(int cpu, uint64_t event, uint64_t period)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
-		.config = period_ns ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_PAGE_FAULTS,
-		.sample_period = period_ns ? period_ns : 1,
-		.exclude_user = period_ns == 0,
+		.config = event,
+		.sample_period = period,
+		.exclude_user = event == PERF_COUNT_SW_PAGE_FAULTS, /* the kernel's own only */
 		.disabled = 1,
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -55,7 +54,7 @@ static int explain(struct error *err, int code, int cpu)
 struct opening {
 	struct perf_clock *events;
 	struct error *err;
-	uint64_t period_ns;
+	uint64_t event, period;
 	int program;
 	size_t capacity;
 };
@@ -64,7 +63,7 @@ static int add_cpu(void *context, int cpu)
 {
 	struct opening *o = context;
 	struct perf_clock *e = o->events;
-	_cleanup_(closep) int fd = open_event(cpu, o->period_ns);
+	_cleanup_(closep) int fd = open_event(cpu, o->event, o->period);
 
 	if (fd == -ENODEV) /* went offline between list and call */
 		return 0;
@@ -115,9 +114,11 @@ static int start_all(const struct perf_clock *e, uint64_t period_ns, struct erro
 	return 0;
 }
 
-static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struct error *err)
+/* `span_ns`: they start one after the other, over so long. */
+static int open_all(struct opening o, uint64_t span_ns)
 {
-	struct opening o = {e, err, period_ns, program, 0};
+	struct perf_clock *e = o.events;
+	struct error *err = o.err;
 	int r;
 
 	*e = PERF_CLOCK_NULL;
@@ -129,7 +130,7 @@ static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struc
 	else if (r == 0 && e->n == 0)
 		r = error_set(err, -ENODEV, "no CPU could be sampled");
 	if (r == 0)
-		r = start_all(e, period_ns, err);
+		r = start_all(e, span_ns, err);
 	if (r != 0)
 		perf_clock_close(e);
 	return r;
@@ -138,12 +139,18 @@ static int open_all(struct perf_clock *e, int program, uint64_t period_ns, struc
 int perf_clock_open(struct perf_clock *e, int program, uint64_t period_ns, struct error *err)
 {
 	check(period_ns > 0);
-	return open_all(e, program, period_ns, err);
+	return open_all((struct opening){e, err, PERF_COUNT_SW_CPU_CLOCK, period_ns, program, 0},
+			period_ns);
 }
 
 int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err)
 {
-	return open_all(e, program, 0, err);
+	return open_all((struct opening){e, err, PERF_COUNT_SW_PAGE_FAULTS, 1, program, 0}, 0);
+}
+
+int perf_clock_open_switches(struct perf_clock *e, int program, struct error *err)
+{
+	return open_all((struct opening){e, err, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, program, 0}, 0);
 }
 
 void perf_clock_pause(struct perf_clock *e)

@@ -25,6 +25,9 @@ int perf_clock_open(struct perf_clock *e, int program, uint64_t period_ns, struc
  * the program runs at once, within the fault. */
 int perf_clock_open_faults(struct perf_clock *e, int program, struct error *err);
 
+/* And for each thread that leaves its CPU: the program runs in that thread, before. */
+int perf_clock_open_switches(struct perf_clock *e, int program, struct error *err);
+
 /* After this the program is not started until the clock is resumed. Opening needs privileges that a
  * process may have dropped since, and resuming none. A clock that cannot be paused is closed. */
 void perf_clock_pause(struct perf_clock *e);

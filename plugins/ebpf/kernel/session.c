@@ -2,6 +2,7 @@
 /* See session.h. */
 #include "ebpf/kernel/session.h"
 
+#include "ebpf/kernel/bpf-figures.h"
 #include "ebpf/kernel/bpf-jit-ranges.h"
 #include "ebpf/kernel/online-cpus.h"
 #include "ebpf/kernel/perf-clock.h"
@@ -24,7 +25,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,15 +43,14 @@ struct session {
 	struct sampler_bpf *skel;
 	struct task_work task_work;
 	struct launches *launches; /* or NULL */
-	struct bpf_link *links[2];
 	struct ring_buffer *ring;
 	size_t ring_bytes, drained; /* by this call */
 	int64_t drain_until;
-	struct perf_clock events;
+	struct perf_clock events, switches;
 	struct sample_logs tables;
 	struct bpf_memory memory;
-	uint32_t rate_hz;
-	bool follow, asked_kernel, stopped;
+	uint32_t rate_hz, off_cpu_share;
+	bool follow, off_cpu, asked_kernel, stopped;
 	int stats_fd;
 	struct session_info info; /* what does not change */
 	session_record_fn fn;
@@ -71,7 +70,8 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 {
 	/* Room for those of an interval that is read so late, where it is affordable. */
 	uint64_t samples = (uint64_t)o->rate_hz *
-			   ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS);
+			   ((uint64_t)o->interval_ns / NS_PER_SEC + LATE_SECONDS) *
+			   (s->off_cpu ? 2 : 1);
 	uint32_t n_online = online_cpus_end();
 	/* And for the snapshots of half a second in which all is new. */
 	uint64_t snapshots = (uint64_t)o->rate_hz * n_online * sizeof(struct sampler_snapshot) / 2;
@@ -90,6 +90,10 @@ static void size_maps(struct session *s, const struct session_options *o, uint32
 	bpf_map__set_value_size(skel->maps.logs, (uint32_t)sample_logs_bytes(t));
 	bpf_map__set_max_entries(skel->maps.walks, n_possible);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
+	if (s->off_cpu)
+		bpf_map__set_max_entries(skel->maps.waits, SAMPLER_WAITS);
+	else /* a hash has room for each CPU, too */
+		bpf_map__set_type(skel->maps.waits, BPF_MAP_TYPE_ARRAY);
 	s->ring_bytes = ring;
 }
 
@@ -102,20 +106,6 @@ static int on_record(void *context, void *data, size_t size)
 	if (s->drained >= s->ring_bytes ||
 	    (s->drain_until < INT64_MAX && clock_mono() >= s->drain_until))
 		return -ECANCELED;
-	return 0;
-}
-
-static int attach_follow(struct session *s, struct error *err)
-{
-	struct bpf_program *programs[] = {s->skel->progs.follow_fork, s->skel->progs.follow_exit};
-
-	for (size_t i = 0; s->follow && i < 2; i++) {
-		s->links[i] = bpf_program__attach(programs[i]);
-		if (!s->links[i])
-			return error_errno(err, -errno,
-					   "cannot attach to the kernel's tracepoint for %s",
-					   i == 0 ? "forks" : "exits");
-	}
 	return 0;
 }
 
@@ -133,6 +123,8 @@ static void choose_programs(struct session *s)
 	bpf_program__set_autoload(skel->progs.sample_alone, !s->info.loop && !calls);
 	bpf_program__set_autoload(skel->progs.follow_fork, s->follow);
 	bpf_program__set_autoload(skel->progs.follow_exit, s->follow);
+	bpf_program__set_autoload(skel->progs.switched, s->off_cpu);
+	bpf_program__set_autoload(skel->progs.resumed, s->off_cpu);
 }
 
 static struct bpf_program *sampling_program(const struct session *s)
@@ -194,6 +186,8 @@ static int map_memory(struct session *s)
 	struct bpf_program *resume = resume_program(s);
 	int r = resume ? set_program(s, ANDIRON_WALK_RESUME, resume) : 0;
 
+	if (r == 0 && s->off_cpu)
+		r = set_program(s, ANDIRON_WALK_SAMPLE, sampling_program(s));
 	if (r == 0)
 		r = bpf_memory_init(&s->memory, &maps);
 	if (r == 0)
@@ -240,7 +234,9 @@ static int load(struct session *s, const struct session_options *o, struct error
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_record, s, NULL);
 	if (!s->ring)
 		return error_errno(err, -errno, "cannot map the sampler's ring");
-	return attach_follow(s, err);
+	/* Of events there are none yet: these are tracepoints, if any. */
+	r = sampler_bpf__attach(s->skel);
+	return r == 0 ? 0 : error_errno(err, r, "cannot attach to the kernel's tracepoints");
 }
 
 int session_open(const struct session_options *options, session_record_fn fn, void *context,
@@ -257,6 +253,7 @@ int session_open(const struct session_options *options, session_record_fn fn, vo
 		return -ENOMEM;
 	s->stats_fd = -1;
 	s->follow = options->follow;
+	s->off_cpu = options->off_cpu;
 	s->fn = fn;
 	s->context = context;
 	r = load(s, options, err);
@@ -273,8 +270,7 @@ void session_close(struct session *s)
 	if (!s)
 		return;
 	perf_clock_close(&s->events);
-	for (size_t i = 0; i < 2; i++)
-		bpf_link__destroy(s->links[i]);
+	perf_clock_close(&s->switches);
 	ring_buffer__free(s->ring);
 	sample_logs_unmap(&s->tables);
 	bpf_memory_fini(&s->memory);
@@ -287,26 +283,46 @@ void session_close(struct session *s)
 	free(s);
 }
 
+static int open_events(struct session *s, uint32_t rate_hz, struct error *err)
+{
+	struct perf_clock fresh = PERF_CLOCK_NULL, switches = PERF_CLOCK_NULL;
+	int r;
+
+	r = perf_clock_open(&fresh, bpf_program__fd(sampling_program(s)),
+			    (uint64_t)NS_PER_SEC / rate_hz, err);
+	if (r == 0 && s->off_cpu)
+		r = perf_clock_open_switches(&switches, bpf_program__fd(s->skel->progs.switched),
+					     err);
+	if (r != 0) {
+		perf_clock_close(&fresh);
+		return r;
+	}
+	perf_clock_close(&s->events);
+	perf_clock_close(&s->switches);
+	s->events = fresh;
+	s->switches = switches;
+	s->rate_hz = rate_hz;
+	return 0;
+}
+
 int session_start(struct session *s, uint32_t rate_hz, struct error *err)
 {
-	struct perf_clock fresh;
 	int r;
 
 	check(rate_hz >= 1);
 	/* Another rate would need other clocks. */
-	if (s->stopped && s->rate_hz == rate_hz && s->events.n > 0) {
+	if (s->stopped && s->rate_hz == rate_hz && s->events.n > 0 &&
+	    (!s->off_cpu || s->switches.n > 0)) {
 		r = perf_clock_resume(&s->events, err);
-		s->stopped = r != 0;
-		return r;
+		if (r == 0)
+			r = perf_clock_resume(&s->switches, err);
+	} else {
+		r = open_events(s, rate_hz, err);
 	}
-	r = perf_clock_open(&fresh, bpf_program__fd(sampling_program(s)),
-			    (uint64_t)NS_PER_SEC / rate_hz, err);
 	if (r != 0)
 		return r;
-	perf_clock_close(&s->events);
-	s->events = fresh;
+	s->skel->bss->sampler_config.off_cpu = s->off_cpu_share;
 	s->stopped = false;
-	s->rate_hz = rate_hz;
 	return 0;
 }
 
@@ -327,6 +343,8 @@ void session_defer_snapshots(struct session *s)
 void session_stop(struct session *s)
 {
 	perf_clock_pause(&s->events);
+	perf_clock_pause(&s->switches);
+	s->skel->bss->sampler_config.off_cpu = 0; /* waits that end later are not taken */
 	s->stopped = true;
 }
 
@@ -338,6 +356,8 @@ void session_configure(struct session *s, const struct session_samples *samples)
 	config->with_comm = samples->with_comm;
 	config->with_tid = samples->with_tid;
 	config->with_kernel = samples->with_kernel;
+	s->off_cpu_share = samples->off_cpu;
+	config->off_cpu = s->stopped ? 0 : s->off_cpu_share;
 	config->mode = samples->mode;
 	if (s->launches)
 		launches_configure(s->launches, samples->mode);
@@ -532,58 +552,32 @@ struct sampler_counters session_counters(struct session *s, uint32_t buffer)
 	return sample_logs_counters(&s->tables, buffer);
 }
 
-static uint64_t map_bytes(int fd)
-{
-	char path[64], line[128];
-	unsigned long long bytes = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "memlock: %llu", &bytes) == 1)
-			break;
-	fclose(f);
-	return bytes;
-}
-
-static void add_program(struct session_info *ret, const struct bpf_program *program, bool sampling)
-{
-	struct bpf_prog_info info = {0};
-	uint32_t size = sizeof(info);
-
-	if (bpf_program__fd(program) < 0 ||
-	    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) != 0)
-		return;
-	ret->verified_insns += info.verified_insns;
-	if (sampling) {
-		ret->run_ns = info.run_time_ns;
-		ret->runs = info.run_cnt;
-		ret->missed = info.recursion_misses;
-	}
-}
-
 void session_info(const struct session *s, struct session_info *ret)
 {
 	struct session_info info = {.n_cpus = (uint32_t)s->events.n,
 				    .rate_hz = s->rate_hz,
 				    .loop = s->info.loop,
 				    .defer_snapshots = s->info.defer_snapshots};
+	struct program_figures samples = {0}, others = {0};
 	struct bpf_map *map;
 
 	bpf_object__for_each_map (map, s->skel->obj)
-		info.map_bytes += map_bytes(bpf_map__fd(map));
-	add_program(&info, sampling_program(s), true);
-	add_program(&info, resume_program(s), false);
+		info.map_bytes += map_memory_bytes(bpf_map__fd(map));
+	program_figures_add(&samples, sampling_program(s));
+	program_figures_add(&others, resume_program(s));
+	program_figures_add(&others, s->skel->progs.switched);
+	program_figures_add(&others, s->skel->progs.resumed);
+	program_figures_add(&others, s->skel->progs.follow_fork);
+	program_figures_add(&others, s->skel->progs.follow_exit);
 	if (s->task_work.snapshots) {
-		info.map_bytes += map_bytes(bpf_object__find_map_fd_by_name(s->task_work.snapshots,
-									    "deferred_snapshot"));
-		add_program(&info, snapshot_program(s), false);
+		info.map_bytes += map_memory_bytes(bpf_object__find_map_fd_by_name(
+			s->task_work.snapshots, "deferred_snapshot"));
+		program_figures_add(&others, snapshot_program(s));
 	}
-	add_program(&info, s->skel->progs.follow_fork, false);
-	add_program(&info, s->skel->progs.follow_exit, false);
+	info.verified_insns = samples.verified_insns + others.verified_insns;
+	info.run_ns = samples.run_ns;
+	info.runs = samples.runs;
+	info.missed = samples.missed;
 	if (s->launches)
 		info.verified_insns += launches_verified(s->launches);
 	*ret = info;

@@ -23,6 +23,7 @@ struct session_options {
 	uint32_t rate_hz;    /* 1..1000 */
 	int64_t interval_ns; /* how often session_swap will be called; sizes the maps */
 	bool follow;         /* keep descendants of selected processes selected */
+	bool off_cpu;        /* waits can be sampled */
 };
 
 /* Called by session_drain and session_swap, with a record; `size` is what arrived. */
@@ -52,6 +53,7 @@ void session_stop(struct session *s);
 struct session_samples {
 	uint32_t mode; /* SAMPLER_ALL, … */
 	bool with_comm, with_tid, with_kernel;
+	uint32_t off_cpu; /* as in struct sampler_config; 0 unless the session has `off_cpu` */
 };
 void session_configure(struct session *s, const struct session_samples *samples);
 

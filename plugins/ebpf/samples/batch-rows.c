@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OFF_CPU "off_cpu" /* the profile of waits */
+
 /* Both walks, their markers and the comm. */
 #define FRAMES_MAX (ANDIRON_WALK_WORDS + 3)
 
@@ -23,8 +25,9 @@ struct making {
 	struct batch_builder *b;
 	const struct rows_options *options;
 	uint32_t type;
-	uint32_t kernel;    /* mapping */
-	bool register_lost; /* the stack at hand has ended so */
+	uint32_t off_cpu_type; /* INDEX_NONE until there is a wait */
+	uint32_t kernel;       /* mapping */
+	bool register_lost;    /* the stack at hand has ended so */
 	/* Mappings of the batch by file, remembered for the process at hand. */
 	const struct mapping *last;
 	uint32_t last_mapping;
@@ -162,6 +165,17 @@ static uint32_t add_process_frame(struct making *m, const struct row *row, const
 		       : add_user_frame(m, row, words[at]);
 }
 
+/* Whether only the first word of a runtime's frame is there: the stack of a wait was cut off behind
+ * it. */
+static bool is_half(const struct making *m, const struct sampler_stack *stack,
+		    const uint64_t *words, uint32_t i)
+{
+	const struct runtimes *runtimes = m->options->runtimes;
+
+	return i + 1u == stack->n_user && stack->flags & SAMPLER_STACK_OFF_CPU && runtimes &&
+	       runtimes_name(runtimes, (uint32_t)(words[i] >> 56));
+}
+
 static uint32_t add_kernel_frame(struct making *m, uint64_t pc, bool exact)
 {
 	struct andiron_location location = {
@@ -236,7 +250,7 @@ static uint32_t add_stack(struct making *m, const struct row *row)
 		frames[n++] = add_kernel_frame(m, row->pcs[i], i == 0);
 	if (stack->flags & SAMPLER_STACK_KERNEL_CUT)
 		frames[n++] = batch_add_marker(m->b, STR("[truncated]"));
-	for (uint32_t i = 0; i < stack->n_user;)
+	for (uint32_t i = 0; i < stack->n_user && !is_half(m, stack, words, i);)
 		frames[n++] = add_process_frame(m, row, words, &i);
 	if (!ends_whole(stack))
 		frames[n++] = add_end(m, row, stack->n_user ? words[stack->n_user - 1] : 0);
@@ -269,6 +283,17 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 	return n ? batch_add_attributes(m->b, attributes, n) : 0;
 }
 
+static bool is_wait(const struct row *row)
+{
+	return row->stack->flags & SAMPLER_STACK_OFF_CPU;
+}
+
+/* Waits have groups of their own, since what a profile is called is a label. */
+static bool is_same_group(const struct row *a, const struct row *b)
+{
+	return a->match->fingerprint == b->match->fingerprint && is_wait(a) == is_wait(b);
+}
+
 /* What all processes of a group's rows have in common, for writers. */
 struct common {
 	struct str exe, container;
@@ -285,8 +310,7 @@ static struct common common_of_group(const struct rows *rows, const struct row *
 	};
 
 	snprintf(all.pid, sizeof(all.pid), "%" PRIu32, first->process->key.tgid);
-	for (const struct row *row = first + 1;
-	     row < end && row->match->fingerprint == first->match->fingerprint; row++) {
+	for (const struct row *row = first + 1; row < end && is_same_group(row, first); row++) {
 		const struct process *p = row->process;
 
 		if (p == row[-1].process)
@@ -316,8 +340,9 @@ static void insert_label(struct target_label *labels, uint32_t *n, struct target
 }
 
 /* The target's labels, and what its processes have in common. False when the batch cannot go on. */
-static bool begin_group(struct making *m, const struct match *match, const struct common *common)
+static bool begin_group(struct making *m, const struct row *first, const struct common *common)
 {
+	const struct match *match = first->match;
 	struct str exe = common->exe;
 	size_t slash = str_rfind(exe, '/');
 	const struct target_label known[] = {
@@ -331,8 +356,11 @@ static bool begin_group(struct making *m, const struct match *match, const struc
 	uint32_t *indices = calloc(match->n_labels + n_known, sizeof(*indices));
 	uint32_t group = INDEX_NONE, n = (uint32_t)match->n_labels;
 
-	for (uint32_t i = 0; labels && i < n; i++)
+	for (uint32_t i = 0; labels && i < n; i++) {
 		labels[i] = match->labels[i];
+		if (is_wait(first) && str_is(labels[i].name, "__name__"))
+			labels[i].value = STR(OFF_CPU);
+	}
 	if (labels && indices) {
 		for (size_t i = 0; i < n_known; i++)
 			insert_label(labels, &n, known[i]);
@@ -347,14 +375,31 @@ static bool begin_group(struct making *m, const struct match *match, const struc
 	return group != INDEX_NONE;
 }
 
+/* Waits are not taken by a clock, so there is no period. */
+static uint32_t add_off_cpu_type(struct making *m)
+{
+	struct andiron_profile_type type = {
+		.name = batch_add_string(m->b, STR(OFF_CPU)),
+		.unit = batch_add_string(m->b, STR("nanoseconds")),
+	};
+
+	type.type = type.name;
+	return batch_add_type(m->b, &type);
+}
+
 static bool add_row(struct making *m, const struct row *row)
 {
+	bool wait = is_wait(row);
 	struct andiron_row out = {
-		.value = (int64_t)(row->samples * m->options->period_ns),
+		.value = (int64_t)(wait ? row->stack->id : row->samples * m->options->period_ns),
 		.samples = row->samples,
 		.type = m->type,
 	};
 
+	if (wait && m->off_cpu_type == INDEX_NONE)
+		m->off_cpu_type = add_off_cpu_type(m);
+	if (wait)
+		out.type = m->off_cpu_type;
 	check(row->match && row->process && row->samples > 0);
 	m->last = NULL;
 	out.stack = add_stack(m, row);
@@ -381,14 +426,15 @@ static int by_target(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 
 	return compare(x->match->fingerprint, y->match->fingerprint)
+		       ?: compare(is_wait(x), is_wait(y))
 		       ?: compare(x->process, y->process);
 }
 
 int rows_to_batch(struct rows *rows, const struct rows_options *options,
 		  const struct andiron_batch **ret)
 {
-	struct making m = {.options = options};
-	const struct match *match = NULL;
+	struct making m = {.options = options, .off_cpu_type = INDEX_NONE};
+	const struct row *former = NULL;
 
 	*ret = NULL;
 	if (rows->list.n == 0)
@@ -400,13 +446,13 @@ int rows_to_batch(struct rows *rows, const struct rows_options *options,
 	m.type = add_type(&m);
 	m.kernel = add_object_mapping(&m, ANDIRON_OBJECT_KERNEL, STR("[kernel]"));
 	vec_each (&rows->list, row) {
-		if (!match || row->match->fingerprint != match->fingerprint) {
+		if (!former || !is_same_group(row, former)) {
 			struct common common = common_of_group(rows, row);
 
-			if (!begin_group(&m, row->match, &common))
+			if (!begin_group(&m, row, &common))
 				break;
 		}
-		match = row->match;
+		former = row;
 		if (!add_row(&m, row))
 			break;
 	}

@@ -12,8 +12,8 @@
 
 struct sought {
 	const struct sample_table *stacks;
-	const uint64_t *record;
-	size_t n;    /* words of it */
+	struct sampler_stack head; /* as comparable() has it */
+	const uint64_t *pcs;
 	uint64_t id; /* where that is sought */
 };
 
@@ -29,20 +29,36 @@ static size_t words_of(const struct sampler_stack *head)
 	return SAMPLER_STACK_WORDS + head->n_kernel + head->n_user;
 }
 
+static bool is_wait(const struct sampler_stack *head)
+{
+	return head->flags & SAMPLER_STACK_OFF_CPU;
+}
+
+/* Waits are equal however long they are. */
+static struct sampler_stack comparable(struct sampler_stack head)
+{
+	if (is_wait(&head))
+		head.id = 0;
+	return head;
+}
+
 static bool same_id(const void *context, uint32_t position)
 {
 	const struct sought *sought = context;
+	const struct sampler_stack *head = at(sought->stacks, position);
 
-	return at(sought->stacks, position)->id == sought->id;
+	return head->id == sought->id && !is_wait(head);
 }
 
 static bool same_record(const void *context, uint32_t position)
 {
 	const struct sought *sought = context;
-	const struct sampler_stack *head = at(sought->stacks, position);
+	const struct sampler_stack *found = at(sought->stacks, position);
+	const struct sampler_stack head = comparable(*found);
+	size_t n = words_of(&head) - SAMPLER_STACK_WORDS;
 
-	return words_of(head) == sought->n &&
-	       memcmp(head, sought->record, sought->n * sizeof(uint64_t)) == 0;
+	return memcmp(&head, &sought->head, sizeof(head)) == 0 &&
+	       memcmp(found + 1, sought->pcs, n * sizeof(uint64_t)) == 0;
 }
 
 void sample_table_free(struct sample_table *s)
@@ -79,29 +95,46 @@ static int append(struct sample_table *s, const uint64_t *record, size_t n, uint
 	return 0;
 }
 
+static void count_again(struct sample_table *s, uint32_t position, const struct sampler_stack *head)
+{
+	struct sampler_stack *found =
+		(struct sampler_stack *)(void *)&s->words.p[position + 1];
+
+	s->words.p[position]++;
+	if (is_wait(head))
+		found->id += head->id;
+}
+
 int sample_table_add(struct sample_table *s, const void *record, size_t size)
 {
-	struct sought sought = {.stacks = s, .record = record};
+	struct sought sought = {.stacks = s};
 	struct sampler_stack head;
-	uint32_t position;
+	uint32_t position = INDEX_NONE;
 	uint64_t hash;
+	size_t n;
 	int r;
 
 	if (size < sizeof(head))
 		return -EINVAL;
 	memcpy(&head, record, sizeof(head));
-	sought.n = words_of(&head);
-	if (sought.n > SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS ||
-	    size < sought.n * sizeof(uint64_t))
+	n = words_of(&head);
+	if (n > SAMPLER_STACK_WORDS + ANDIRON_WALK_WORDS || size < n * sizeof(uint64_t))
 		return -EINVAL;
-	hash = head.id ? hash_u64(head.id) : hash_bytes(record, sought.n * sizeof(uint64_t));
-	position = head.id ? INDEX_NONE : index_find(&s->index, hash, same_record, &sought);
+	sought.head = comparable(head);
+	sought.pcs = (const uint64_t *)record + SAMPLER_STACK_WORDS;
+	hash = hash_u64(sought.head.id);
+	if (sought.head.id == 0) {
+		hash = hash_mix(
+			hash_bytes(&sought.head, sizeof(head)),
+			hash_bytes(sought.pcs, (n - SAMPLER_STACK_WORDS) * sizeof(uint64_t)));
+		position = index_find(&s->index, hash, same_record, &sought);
+	}
 	if (position != INDEX_NONE) {
-		s->words.p[position]++;
+		count_again(s, position, &head);
 		return 0;
 	}
-	r = append(s, record, sought.n, hash);
-	s->lost += r != 0 && !(head.id & SAMPLER_STACK_COMPLETED);
+	r = append(s, record, n, hash);
+	s->lost += r != 0 && (is_wait(&head) || !(head.id & SAMPLER_STACK_COMPLETED));
 	return r;
 }
 

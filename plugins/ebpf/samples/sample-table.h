@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sample table: the samples of one buffer, from logs and ring. Equal samples are kept once, with
- * their number. A sample with an id is found by it and equals no other. The table is bounded: what
- * does not fit counts as lost. Zero-initialised is empty. */
+ * their number. A sample with an id is found by it and equals no other. Of equal waits
+ * (SAMPLER_STACK_OFF_CPU) the one that is kept has the sum of their times. The table is bounded:
+ * what does not fit counts as lost. Zero-initialised is empty. */
 #pragma once
 
 #include "bpfwire/sampler.h"

@@ -2,7 +2,6 @@
 /* From counts to a batch, and the small parts beside it: stacks, CPU lists. */
 #include "ebpf/kernel/online-cpus.h"
 #include "ebpf/samples/batch-rows.h"
-#include "ebpf/samples/sample-table.h"
 #include "bpfwire/unwind-tables.h"
 
 #include "testing/test.h"
@@ -473,112 +472,48 @@ TEST(making_survives_out_of_memory)
 	fini(&f);
 }
 
-/* Samples with an id are found by it, and a record that is not whole is refused. */
-TEST(stacks_are_kept_by_id)
+/* Waits have a profile of their own, whose value is their time: groups and a type of their own, for
+ * the same target. */
+TEST(waits_are_another_profile)
 {
-	struct {
-		struct sampler_stack head;
-		uint64_t pcs[4];
-	} record = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
-	struct sample_table s = {0};
-	const uint64_t *found;
+	static const struct target_label labels[] = {{STR("__name__"), STR("process_cpu")},
+						     {STR("service_name"), STR("a")}};
+	const struct match match = {.labels = labels, .n_labels = 2, .fingerprint = 1};
+	struct sampler_stack wait = stack;
+	const struct andiron_batch *batch;
+	struct andiron_profile_type type;
+	struct batch_view v;
+	struct fixture f;
 
-	for (uint64_t id = 1; id <= 1000; id++) {
-		record.head.id = id << 16;
-		record.pcs[0] = id;
-		expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
+	init(&f);
+	wait.flags = SAMPLER_STACK_OFF_CPU;
+	wait.id = 123456;
+	vec_each (&f.rows.list, row) {
+		row->match = &match;
+		if (row == f.rows.list.p)
+			row->stack = &wait;
 	}
-	for (uint64_t id = 1; id <= 1000; id++) {
-		expect(sample_table_find(&s, id << 16, &found));
-		expect_eq(found[0], id);
+	expect_eq(rows_to_batch(&f.rows, &f.options, &batch), 0);
+	expect_eq(batch_view_init(&v, batch), 0);
+	expect_eq(batch_count(&v, ANDIRON_COL_GROUP), 2);
+	for (uint32_t g = 0; g < 2; g++) {
+		struct andiron_group group = batch_group(&v, g);
+		struct andiron_row row = batch_row(&v, group.row_start);
+		struct str name;
+
+		type = batch_type(&v, row.type);
+		expect(batch_group_label(&v, &group, STR("__name__"), &name));
+		expect(str_eq(name, batch_str(&v, type.name)));
+		expect_str(batch_str(&v, type.name), g ? "off_cpu" : "process_cpu");
+		expect_str(batch_str(&v, type.type), g ? "off_cpu" : "cpu");
+		expect_str(batch_str(&v, type.unit), "nanoseconds");
+		expect_eq(type.period, g ? 0 : 1000);
+		expect_eq(group.n_rows, g ? 1 : 2);
+		expect_eq(row.value, g ? 123456 : 10000);
+		expect_eq(row.samples, 10);
 	}
-	expect(!sample_table_find(&s, 77, &found));
-	for (size_t size = 0; size < sizeof(record); size++)
-		expect_eq(sample_table_add(&s, &record, size), -EINVAL);
-	record.head.n_user = 9999;
-	expect_eq(sample_table_add(&s, &record, sizeof(record)), -EINVAL);
-	expect_eq(s.lost, 0);
-	sample_table_clear(&s);
-	expect(!sample_table_find(&s, 1 << 16, &found));
-	sample_table_free(&s);
-}
-
-struct sum {
-	uint64_t samples, records;
-};
-
-static void add_up(void *context, const struct sampler_stack *record, const uint64_t *frames,
-		   uint64_t samples)
-{
-	struct sum *sum = context;
-
-	sum->records++;
-	sum->samples += samples;
-}
-
-/* Equal samples are one, unless they have ids; whose, of what image and how it ended makes others
- * of them, as frames do. */
-TEST(equal_samples_are_kept_once)
-{
-	struct {
-		struct sampler_stack head;
-		uint64_t pcs[4];
-	} record,
-		first = {{.type = SAMPLER_RECORD_STACK, .n_kernel = 1, .n_user = 3}, {1, 2, 3, 4}};
-	struct sample_table s = {0};
-	struct sum sum = {0};
-
-	for (int i = 0; i < 1000; i++) {
-		record = first;
-		record.pcs[3] += i % 10 == 0;
-		record.head.key.process.tgid = i % 10 == 1;
-		record.head.key.cgroup = i % 10 == 2;
-		record.head.key.comm[15] = i % 10 == 3;
-		record.head.end = i % 10 == 4;
-		record.head.flags = i % 10 == 5;
-		if (i % 10 == 6)
-			record.head.n_user--;
-		expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
-	}
-	sample_table_each(&s, add_up, &sum);
-	expect_eq(sum.records, 8);
-	expect_eq(sum.samples, 1000);
-	record.head.id = 1;
-	for (int i = 0; i < 2; i++)
-		expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
-	sum = (struct sum){0};
-	sample_table_each(&s, add_up, &sum);
-	expect_eq(sum.records, 10);
-	expect_eq(sum.samples, 1002);
-	sample_table_free(&s);
-}
-
-/* What does not fit is counted; what completes another one is no sample. */
-TEST(samples_that_do_not_fit_are_counted)
-{
-	static struct {
-		struct sampler_stack head;
-		uint64_t pcs[ANDIRON_WALK_USER];
-	} record = {.head = {.type = SAMPLER_RECORD_STACK, .n_user = ANDIRON_WALK_USER}};
-	const uint64_t n = SAMPLE_TABLE_MAX_WORDS / (1 + sizeof(record) / sizeof(uint64_t));
-	struct sample_table s = {0};
-	struct sum sum = {0};
-
-	for (uint64_t i = 0; i < n + 5; i++) {
-		record.pcs[7] = i;
-		expect_eq(sample_table_add(&s, &record, sizeof(record)), i < n ? 0 : -E2BIG);
-	}
-	expect_eq(s.lost, 5);
-	record.pcs[7] = 3;
-	expect_eq(sample_table_add(&s, &record, sizeof(record)), 0);
-	record.head.id = SAMPLER_STACK_COMPLETED | 1;
-	expect_eq(sample_table_add(&s, &record, sizeof(record)), -E2BIG);
-	expect_eq(s.lost, 5);
-	sample_table_each(&s, add_up, &sum);
-	expect_eq(sum.samples, n + 1);
-	sample_table_clear(&s);
-	expect_eq(s.lost, 0);
-	sample_table_free(&s);
+	batch_release(batch);
+	fini(&f);
 }
 
 static int count_cpu(void *context, int cpu)

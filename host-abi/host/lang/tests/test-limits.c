@@ -187,7 +187,7 @@ TEST(survives_out_of_memory)
 		    "pyroscope.ebpf \"e\" {\n"
 		    "  forward_to = [pyroscope.relabel.p.receiver, pyroscope.write.w.receiver]\n"
 		    "  targets = discovery.relabel.r.output\n"
-		    "  off_cpu_threshold = 0.5\n"
+		    "  ignored_threshold = 0.5\n"
 		    "  default_target = {a = sys.env(\"HOME\") + `b`, a = \"\\u00e4\"}\n"
 		    "}\n"
 		    "pyroscope.relabel \"p\" { forward_to = [pyroscope.write.v.receiver] }\n"

@@ -35,7 +35,8 @@
 #define ANDIRON_WALK_CONTINUE 15u /* the sampler's own, and those behind it */
 #define ANDIRON_WALK_ROUND    16u
 #define ANDIRON_WALK_SNAPSHOT 17u
-#define ANDIRON_WALK_SLOTS    18u /* those from 1 on below CONTINUE are the runtimes' */
+#define ANDIRON_WALK_SAMPLE   18u
+#define ANDIRON_WALK_SLOTS    19u /* those from 1 on below CONTINUE are the runtimes' */
 #define ANDIRON_WALK_SWITCHES 14u /* round trips that one stack may make in one go */
 
 /* Words for frames: the kernel's 127, and 1,024 others. */
