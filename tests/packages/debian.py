@@ -457,9 +457,11 @@ def upgrade_goes_on():
 
 @case
 def purge_leaves_nothing():
-    """Removed, the service has ended and its data stay; purged, nothing is left."""
+    """Removed, the service has ended and its data stay; purged, nothing is left, also of what its
+    variables may have that is secret."""
     machine = installed()
     names = sorted(World.packages)
+    machine.run("touch", "/etc/default/andiron", "/etc/default/andiron-gateway")
     machine.run("dpkg", "-r", *names)
     until(lambda: service(machine, "ActiveState") in ("inactive", ""), "the service's end")
     machine.run("test", "-s", CONFIG)
