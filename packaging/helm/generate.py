@@ -8,7 +8,7 @@ name a value, a bound or a choice that does not exist. values.yaml opens with th
 read. With --check nothing is written; what would change is shown and is a failure.
 
 The schema lets text pass where a list or a map is wanted, one of these for the other, and numbers
-in maps of strings: templates know what to say of them, or to make of them.
+in maps of strings: templates know what to say of them.
 """
 
 import difflib
@@ -194,6 +194,8 @@ helm install andiron packaging/helm/andiron -n andiron \\
 - Values have the names that Alloy's chart has for the same thing. What that chart, k8s-monitoring's
   or Parca's has and this one has not is refused, all of it at once, with what to write.
 - A null takes a list or a map away. Everything else has its default then.
+- Labels, annotations, headers and variables have text as values: `"1"` in quotes, or by
+  `--set-string`.
 - What is wrong is refused before anything is installed: unknown values by `values.schema.json`,
   what cannot work by the templates.
 - Files: `config.alloy` in `/etc/andiron`; the Secrets' in `/etc/andiron-credentials` and

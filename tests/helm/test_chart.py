@@ -177,7 +177,7 @@ def refused(case):
         if code == 0:
             return "", ["it is rendered"]
         text = text.split("\nUse --debug")[0].strip()
-        text = re.sub(r"(?m)^.*warning: (cannot|destination).*\n", "", text)
+        text = re.sub(r"(?m)^.*warning: (cannot|destination|skipped).*\n", "", text)
         text = re.sub(r"^Error: .*execution error at \(\S+\): *", "", text).lstrip()
         text = re.sub(r"(?s)^Error: values don't meet.*?\nandiron:\n", "", text)
         said.add(text.strip() + "\n")

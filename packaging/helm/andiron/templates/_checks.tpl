@@ -12,7 +12,6 @@
 
 {{- define "andiron.judge" -}}
 {{- $v := .Values }}
-{{- $b := $v.backend }}
 {{- $wrong := list }}
 
 {{- range $said, $rows := include "andiron.fromOthers" . | fromYaml }}
@@ -38,6 +37,7 @@
 {{- $wrong = append $wrong . }}
 {{- end }}
 
+{{- $b := $v.backend }}
 {{- $backends := list }}
 {{- if $b.pyroscope.url }}{{ $backends = append $backends "backend.pyroscope.url" }}{{ end }}
 {{- if $b.parca.address }}{{ $backends = append $backends "backend.parca.address" }}{{ end }}
@@ -185,8 +185,14 @@
 {{- $wrong = append $wrong (printf "spool.path is %q: write a folder of the node from its root on, such as \"/var/lib/andiron\"." $v.spool.path) }}
 {{- end }}
 
+{{- $places := list }}
+{{- $volumes := list }}
+{{- range printf "%s%s" (include "andiron.mounts" .) (ternary "" (include "andiron.secretMounts" .) $v.gateway.enabled) | fromYamlArray }}
+{{- $places = append $places .mountPath }}
+{{- $volumes = append $volumes .name }}
+{{- end }}
 {{- range $v.controller.volumes.extra }}
-{{- if has .name (list "config" "run" "spool" "credentials" "tls") }}
+{{- if has .name $volumes }}
 {{- $wrong = append $wrong (printf "controller.volumes.extra has %q, as a volume of the chart is called: give it another name, in mounts.extra too." .name) }}
 {{- end }}
 {{- end }}
@@ -197,7 +203,9 @@
 {{- end }}
 
 {{- range $of, $env := dict "extraEnv" $v.extraEnv "gateway.extraEnv" $v.gateway.extraEnv }}
-{{- $own := ternary (list "NODE_NAME" "POD_IP" "BACKEND_USERNAME") (list "POD_IP" "BACKEND_USERNAME") (eq $of "extraEnv") }}
+{{- $agent := eq $of "extraEnv" }}
+{{- $own := ternary (list "NODE_NAME" "POD_IP") (list "POD_IP") $agent }}
+{{- if and (include "andiron.secretEnv" $) (not (and $agent $v.gateway.enabled)) }}{{ $own = append $own "BACKEND_USERNAME" }}{{ end }}
 {{- $seen := list }}
 {{- range $env }}
 {{- $name := toString .name }}
@@ -205,11 +213,9 @@
 {{- $wrong = append $wrong (printf "%s has %q, which %s: leave it out." $of $name (ternary "the chart sets itself" "stands there already" (has $name $own))) }}
 {{- end }}
 {{- $seen = append $seen $name }}
-{{- if and (hasKey . "value") (not (kindIs "invalid" .value)) }}{{ $_ := set . "value" (include "andiron.text" .value) }}{{ end }}
+{{- with include "andiron.otherThanText" (dict "path" $of "name" $name "value" .value) | trim }}{{ $wrong = append $wrong . }}{{ end }}
 {{- end }}
 {{- end }}
-{{- $places := list "/etc/andiron" "/run/andiron" "/var/lib/andiron" "/etc/andiron-credentials" "/etc/andiron-tls" }}
-{{- $volumes := list "config" "run" "spool" "credentials" "tls" }}
 {{- range $v.controller.volumes.extra }}{{ $volumes = append $volumes .name }}{{ end }}
 {{- range $v.mounts.extra }}
 {{- if has (trimSuffix "/" (toString .mountPath)) $places }}
@@ -320,9 +326,9 @@
 {{- with $v.image }}
 {{- if regexMatch "(^|/)(grafana/(alloy|agent)|parca-agent)(:|$)" .repository }}
 {{- $wrong = append $wrong (printf "image.repository is %q, the image of another agent: write where that of andiron is." .repository) }}
-{{- else if regexMatch "^[^/]*[.:][^/]*/" .repository }}
+{{- else if regexMatch "^localhost/[^/]*[.:][^/]*/" (include "andiron.image" $) }}
 {{- $wrong = append $wrong (printf "image.repository is %q, which begins with a registry: write that as image.registry, and here what follows it." .repository) }}
-{{- else if regexMatch "[:@]" .repository }}
+{{- else if regexMatch "[:@][^/]*$" .repository }}
 {{- $wrong = append $wrong (printf "image.repository is %q, a tag or a digest in it: write that as image.tag or image.digest." .repository) }}
 {{- end }}
 {{- if regexMatch "://" .registry }}

@@ -133,21 +133,30 @@ is of k8s-monitoring's chart:
   traces: leave it out; profiles are all that is taken
   windowsEventLogs: leave it out; profiles are all that is taken
 is of another agent's chart:
-  agent: write what it holds without "agent" before it
+  agent: leave it out; it has no counterpart, and the README has all values
+  agent.clustering: leave it out; each agent discovers the pods of its own node
   agent.config: write a configuration of your own as "config", or describe it by "discovery"
   agent.configMap: write its content as "config"
   agent.enablePsp: leave it out; the namespace has a level of Pod Security
+  agent.enableReporting: leave it out; nothing is reported to anybody
   agent.enabled: leave it out
+  agent.envFrom: write it as "envFrom"
   agent.extraArgs: leave it out; flags here are those of "andiron run"
   agent.extraEnv: write it as "extraEnv"
   agent.extraLabels: write it as "controller.podLabels"
+  agent.extraPorts: write it as "extraPorts"
   agent.extraVolumeMounts: write it as "mounts.extra"; no other host path is needed
   agent.extraVolumes: write it as "controller.volumes.extra"; no other host path is needed
   agent.image: leave it out; "image" is that of andiron
+  agent.listenAddr: leave it out; the agent listens at its pod's address
+  agent.listenPort: write it as "listenPort"
   agent.logLevel: write it as "logLevel"
+  agent.mode: leave it out; there is one
+  agent.mounts: write "extra" of it as "mounts.extra"; no other host path is needed
   agent.nodeSelector: write it as "controller.nodeSelector"
   agent.podAnnotations: write it as "controller.podAnnotations"
   agent.podExtraLabels: write it as "controller.podLabels"
+  agent.podLabelSelector: write a configuration of your own as "config"
   agent.podSecurityContext: write it as "controller.podSecurityContext"; none is needed
   agent.remoteStoreAddress: write it as "backend.parca.address"
   agent.remoteStoreBearerToken: write it into a Secret, that one's name as "backend.secret.name" and the key as "backend.secret.tokenKey"
@@ -157,6 +166,9 @@ is of another agent's chart:
   agent.securityContext: write it as "securityContext"; the default is the least that sampling needs
   agent.service: write its annotations as "service.annotations"; it is headless, at "listenPort"
   agent.serviceMonitor: write it as "serviceMonitor"
+  agent.socketPath: leave it out; the API server says which pods there are
+  agent.storagePath: write the node's folder as "spool.path"
+  agent.storeAddress: write it as "backend.parca.address"
   agent.tolerations: write it as "controller.tolerations"
   server: leave it out; Parca itself is installed by its own chart
 has another place here:

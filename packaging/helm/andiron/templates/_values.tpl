@@ -1,9 +1,8 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */}}
 {{- /* Values as the templates want them. By a null Helm takes a default away: a section and a value
-       that cannot be missing get the chart's default back. Numbers and truth in a map of strings,
-       such as annotations, become text, as Kubernetes wants them. What cannot be is said, a line
-       each. files/defaults.json has the defaults. Behind a name there, "optional" is what may be
-       missing, and "strings" is a map of those. */}}
+       that cannot be missing get the chart's default back. What cannot be is said, a line each.
+       files/defaults.json has the defaults. Behind a name there, "optional" is what may be missing,
+       and "strings" is a map of those. */}}
 
 {{- define "andiron.complete" -}}
 {{- $values := .values }}
@@ -23,24 +22,32 @@
 {{- include "andiron.complete" (dict "values" $section "defaults" $default "path" (printf "%s." $path) "whole" $missing) }}
 {{- else if and $kind (ne (kindOf $value) (kindOf $default)) }}
 {{- $_ := unset $values $key }}
-{{- if $value }}
-{{- $kinds := dict "map" "a map" "slice" "a list" }}
-{{ $path }} is {{ get $kinds (kindOf $value) | default "text" }}: write {{ get $kinds (kindOf $default) }}, as it stands in a pod, without "|" or quotes before it.
-{{- end }}
+{{ $path }} is {{ include "andiron.otherKind" (dict "value" $value "kind" (kindOf $default) "path" $path) }}.
 {{- else if eq $kind "strings" }}
-{{- $strings := dict }}
 {{- range $name, $of := $value }}
-{{- if not (kindIs "invalid" $of) }}{{ $_ := set $strings $name (include "andiron.text" $of) }}{{ end }}
-{{- if and (kindIs "float64" $of) (eq (include "andiron.text" $of) "") }}
-{{ $path }} has {{ $of }} as {{ quote $name }}, a number whose digits YAML does not keep: write it in quotes.
+{{- if kindIs "invalid" $of }}{{ $_ := unset $value $name }}{{ end }}
+{{- include "andiron.otherThanText" (dict "path" $path "name" $name "value" $of) }}
 {{- end }}
-{{- end }}
-{{- $_ := set $values $key $strings }}
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{- /* A value as text; none for a number that is not whole. */}}
-{{- define "andiron.text" -}}
-{{- if not (kindIs "float64" .) }}{{ toString . }}{{ else if eq (float64 (int64 .)) . }}{{ int64 . }}{{ end }}
+{{- /* What a value is in place of a list or a map, and what to write. Not even an empty one may pass:
+       the agent would run without its limits, or with all rights. */}}
+{{- define "andiron.otherKind" -}}
+{{- $list := eq .kind "slice" }}
+{{- $want := ternary "a list" "a map" $list }}
+{{- if not .value }}{{ toJson .value }}: write {{ $want }}, or leave it out
+{{- else if kindIs "slice" .value }}a list: write a map, without "-" before its keys
+{{- else if kindIs "map" .value }}a map: write a list, each item behind "-"
+{{- else if and $list (regexMatch "^[^\\s:]+$" .value) }}text: write a list, [{{ .value }}], or --set {{ .path }}={{ printf "{%s}" .value }}
+{{- else }}text: write {{ $want }}{{ if $list }}, each item behind "-"{{ end }}, without "|" or quotes before it
+{{- end }}
+{{- end }}
+
+{{- /* Nothing for text. A number is not made into it: YAML has read 0755 as 493, and 1.10 as 1.1. */}}
+{{- define "andiron.otherThanText" }}
+{{- if not (or (kindIs "string" .value) (kindIs "invalid" .value)) }}
+{{ .path }} has {{ toJson .value }} as the value of {{ quote .name }}, which must be text: write it in quotes, or give it by --set-string.
+{{- end }}
 {{- end }}
