@@ -37,22 +37,28 @@ static char *plan_with(const struct supplied *s, struct str text)
 	return plan_text_of(&(struct source){"f", text}, 1, &registry);
 }
 
+/* The plan of `text` with what was given, which is freed. */
+static void expect_with(struct supplied *s, const char *text, const char *expected)
+{
+	char *got = plan_with(s, str_of(text));
+
+	if (strcmp(got, expected) != 0)
+		test_fail(__FILE__, __LINE__, "got:\n%s\nexpected:\n%s", got, expected);
+	free(got);
+	supplied_free(s);
+}
+
 /* `text` where import.http.m has fetched `module`, and the m of that one `inner` (or NULL). */
 static void expect_fetched(const char *text, const char *module, const char *inner,
 			   const char *expected)
 {
 	struct supplied *s = supplied_new();
-	char *got;
 
 	expect(s);
 	give(s, "import.http.m", module);
 	if (inner)
 		give(s, "import.http.m/import.http.m", inner);
-	got = plan_with(s, str_of(text));
-	if (strcmp(got, expected) != 0)
-		test_fail(__FILE__, __LINE__, "got:\n%s\nexpected:\n%s", got, expected);
-	free(got);
-	supplied_free(s);
+	expect_with(s, text, expected);
 }
 
 /* `text` behind the import, of which nothing has come, which is warned of. */
@@ -208,16 +214,11 @@ TEST(nobody_fetches)
 static void expect_text(const char *text, const char *module, const char *expected)
 {
 	struct supplied *s = supplied_new();
-	char *got;
 
 	expect(s);
 	if (module)
 		give(s, "test.value.v", module);
-	got = plan_with(s, str_of(text));
-	if (strcmp(got, expected) != 0)
-		test_fail(__FILE__, __LINE__, "got:\n%s\nexpected:\n%s", got, expected);
-	free(got);
-	supplied_free(s);
+	expect_with(s, text, expected);
 }
 
 /* What another component supplies may be a module: wherever that one stands, and whoever names the
