@@ -223,7 +223,7 @@ static void add_row(struct engine *e, struct process *p, const struct sampler_st
 	struct row row = {
 		.process = p, .match = p->match, .stack = stack, .pcs = pcs, .samples = samples};
 
-	if (stack->id != 0 && !(stack->flags & SAMPLER_STACK_OFF_CPU)) {
+	if (stack->id != 0 && !sampler_is_wait(stack)) {
 		row.stack = unwinder_find(&e->stacks[e->buffer], stack, &row.pcs);
 		/* A copy of a process that was gone before its mappings were read is of no use. */
 		if (row.stack == stack || row.stack->end == UNWIND_END_NEW)
@@ -245,7 +245,7 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 	struct process *p;
 
 	check(e->counts && e->buffer < SAMPLER_BUFFERS);
-	if (stack->id & SAMPLER_STACK_COMPLETED && !(stack->flags & SAMPLER_STACK_OFF_CPU))
+	if (stack->id & SAMPLER_STACK_COMPLETED && !sampler_is_wait(stack))
 		return;
 	e->counted += samples;
 	p = processes_get(&e->processes, &stack->key.process);
@@ -266,7 +266,7 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 		return;
 	}
 	map_process(e, p);
-	e->waits += stack->flags & SAMPLER_STACK_OFF_CPU ? samples : 0;
+	e->waits += sampler_is_wait(stack) ? samples : 0;
 	add_row(e, p, stack, pcs, samples);
 }
 

@@ -166,6 +166,11 @@ struct sampler_stack {
 	struct sampler_key key;
 };
 
+static inline int sampler_is_wait(const struct sampler_stack *stack)
+{
+	return (stack->flags & SAMPLER_STACK_OFF_CPU) != 0;
+}
+
 #define SAMPLER_STACK_WORDS ((__u32)(sizeof(struct sampler_stack) / sizeof(__u64)))
 
 /* Room for the largest record behind the end of a log. */

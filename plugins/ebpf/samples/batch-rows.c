@@ -172,7 +172,7 @@ static bool is_half(const struct making *m, const struct sampler_stack *stack,
 {
 	const struct runtimes *runtimes = m->options->runtimes;
 
-	return i + 1u == stack->n_user && stack->flags & SAMPLER_STACK_OFF_CPU && runtimes &&
+	return i + 1u == stack->n_user && sampler_is_wait(stack) && runtimes &&
 	       runtimes_name(runtimes, (uint32_t)(words[i] >> 56));
 }
 
@@ -285,7 +285,7 @@ static uint32_t add_attributes(struct making *m, const struct row *row, uint32_t
 
 static bool is_wait(const struct row *row)
 {
-	return row->stack->flags & SAMPLER_STACK_OFF_CPU;
+	return sampler_is_wait(row->stack);
 }
 
 /* Waits have groups of their own, since what a profile is called is a label. */

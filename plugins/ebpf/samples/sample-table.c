@@ -29,15 +29,10 @@ static size_t words_of(const struct sampler_stack *head)
 	return SAMPLER_STACK_WORDS + head->n_kernel + head->n_user;
 }
 
-static bool is_wait(const struct sampler_stack *head)
-{
-	return head->flags & SAMPLER_STACK_OFF_CPU;
-}
-
 /* Waits are equal however long they are. */
 static struct sampler_stack comparable(struct sampler_stack head)
 {
-	if (is_wait(&head))
+	if (sampler_is_wait(&head))
 		head.id = 0;
 	return head;
 }
@@ -47,7 +42,7 @@ static bool same_id(const void *context, uint32_t position)
 	const struct sought *sought = context;
 	const struct sampler_stack *head = at(sought->stacks, position);
 
-	return head->id == sought->id && !is_wait(head);
+	return head->id == sought->id && !sampler_is_wait(head);
 }
 
 static bool same_record(const void *context, uint32_t position)
@@ -101,7 +96,7 @@ static void count_again(struct sample_table *s, uint32_t position, const struct 
 		(struct sampler_stack *)(void *)&s->words.p[position + 1];
 
 	s->words.p[position]++;
-	if (is_wait(head))
+	if (sampler_is_wait(head))
 		found->id += head->id;
 }
 
@@ -134,7 +129,7 @@ int sample_table_add(struct sample_table *s, const void *record, size_t size)
 		return 0;
 	}
 	r = append(s, record, n, hash);
-	s->lost += r != 0 && (is_wait(&head) || !(head.id & SAMPLER_STACK_COMPLETED));
+	s->lost += r != 0 && (sampler_is_wait(&head) || !(head.id & SAMPLER_STACK_COMPLETED));
 	return r;
 }
 
