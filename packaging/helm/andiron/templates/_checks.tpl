@@ -279,7 +279,17 @@
 {{- end }}
 {{- end }}
 
-{{- $limit := dig "limits" "memory" "" (default dict $v.resources) }}
+{{- range $path, $resources := dict "resources" $v.resources "gateway.resources" $v.gateway.resources }}
+{{- range $name := list "limits" "requests" }}
+{{- $value := get (default dict $resources) $name }}
+{{- if not (or (kindIs "map" $value) (kindIs "invalid" $value) (not (hasKey (default dict $resources) $name))) }}
+{{- $full := printf "%s.%s" $path $name }}
+{{- $wrong = append $wrong (printf "%s is %s." $full (include "andiron.otherKind" (dict "value" $value "kind" "map" "path" $full))) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $limits := get (default dict $v.resources) "limits" }}
+{{- $limit := get (ternary $limits dict (kindIs "map" $limits)) "memory" }}
 {{- $bytes := include "andiron.bytes" $limit }}
 {{- if and (ne (toString $limit) "") (not $bytes) }}
 {{- $wrong = append $wrong (printf "resources.limits.memory is %q: write a number of bytes such as \"256Mi\"." (toString $limit)) }}

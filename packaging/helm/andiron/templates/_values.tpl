@@ -37,7 +37,7 @@
 {{- define "andiron.otherKind" -}}
 {{- $list := eq .kind "slice" }}
 {{- $want := ternary "a list" "a map" $list }}
-{{- if not .value }}{{ toJson .value }}: write {{ $want }}, or leave it out
+{{- if or (not .value) (not (has (kindOf .value) (list "map" "slice" "string"))) }}{{ toJson .value }}: write {{ $want }}, or leave it out
 {{- else if kindIs "slice" .value }}a list: write a map, without "-" before its keys
 {{- else if kindIs "map" .value }}a map: write a list, each item behind "-"
 {{- else if and $list (regexMatch "^[^\\s:]+$" .value) }}text: write a list, [{{ .value }}], or --set {{ .path }}={{ printf "{%s}" .value }}
