@@ -122,7 +122,7 @@ def module_of_a_url():
             a.until_metric("alloy_config_last_load_successful", exactly=1)
             text = a.text()
             assert "content of import.http.lib:1:1: error:" in text, text
-            assert 'there is no component "lib.pods"' in text, text
+            assert 'the module lib declares no "pods"' in text, text
             assert "not reloaded, the old configuration goes on" in text, text
             server.stop()
             a.until_health("import.http.lib", "unhealthy", "the last value stays")

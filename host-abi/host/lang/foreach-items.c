@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/clock.h"
+#include "host/lang/local-file.h"
 #include "host/lang/module.h"
 #include "host/lang/supplied.h"
 #include "host/lang/values/eval.h"
@@ -290,7 +291,7 @@ static void note_template(struct draft *d, const struct scope *scope, const stru
 				note_component(d, registered);
 			continue;
 		}
-		if (!s->block || str_is(s->name, "local.file"))
+		if (!s->block || str_is(s->name, LOCAL_FILE))
 			continue;
 		if (str_is(s->name, "foreach")) {
 			for (const struct stmt *x = s->body; x; x = x->next)
@@ -298,7 +299,7 @@ static void note_template(struct draft *d, const struct scope *scope, const stru
 					note_template(d, scope, x);
 			continue;
 		}
-		registered = draft_find(d, s->name);
+		registered = module_lacks(scope->space, s->name) ? NULL : draft_find(d, s->name);
 		if (registered)
 			note_component(d, registered);
 		else

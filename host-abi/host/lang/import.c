@@ -28,6 +28,7 @@ struct import {
 	struct space space;
 	struct place place;
 	const char *waits_for; /* the component that fetches it, and has not yet */
+	bool failed;           /* which was told */
 	struct import *next;
 };
 
@@ -66,6 +67,13 @@ static const struct import *find(const struct space *space, struct str label)
 	while (i && !str_eq(i->label, label))
 		i = i->next;
 	return i;
+}
+
+bool import_failed(const struct space *space, struct str label)
+{
+	const struct import *i = find(space, label);
+
+	return i && i->failed;
 }
 
 const struct space *import_find(const struct space *space, struct str label)
@@ -278,16 +286,38 @@ static bool eval_source(struct draft *d, const struct stmt *s, struct andiron_va
 	return good && !supplier && ret->kind == ANDIRON_VALUE_STRING;
 }
 
-bool import_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+/* `source` is the argument that names the module, or else the block itself. */
+static bool read_module(struct draft *d, const struct scope *scope, const struct stmt *s,
+			const struct stmt *source, struct import *made)
 {
 	bool is_text = str_is(s->name, "import.string");
-	int kind = kind_of(s->name);
-	struct scope *inside;
+	struct scope *inside = scope_inside(d, scope, s, made);
 	struct andiron_value value;
-	const struct stmt *source;
-	struct import *made;
 	const char *name;
 	struct str text;
+
+	if (!inside)
+		return false;
+	if (source == s || (is_text && !fetched_is_known(d, scope, s, "content")))
+		return add_fetched(d, scope, inside, s, made);
+	d->l.scope = scope;
+	local_file_detect(d, s);
+	if (!eval_source(d, source, &value))
+		return false;
+	text = (struct str){value.string.ptr, value.string.len};
+	if (!is_text)
+		return add_path(d, inside, source->value, text);
+	name = arena_printf(d->l.arena, "content of %s:%u", s->place.source->name,
+			    source->value->place.line);
+	d->l.no_memory |= !name;
+	return name && add_text(d, inside, &s->place, name, text);
+}
+
+bool import_block(struct draft *d, const struct scope *scope, const struct stmt *s)
+{
+	int kind = kind_of(s->name);
+	const struct stmt *source;
+	struct import *made;
 
 	check(kind >= 0);
 	if (kinds[kind].refused) {
@@ -304,20 +334,8 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 	if (!source && module_only(d, s, kinds[kind].known))
 		source = module_needed(d, s, kinds[kind].source);
 	made = source ? import_new(d, scope, s) : NULL;
-	inside = made ? scope_inside(d, scope, s, made) : NULL;
-	if (!inside)
+	if (!made)
 		return false;
-	if (source == s || (is_text && !fetched_is_known(d, scope, s, kinds[kind].source)))
-		return add_fetched(d, scope, inside, s, made);
-	d->l.scope = scope;
-	local_file_detect(d, s);
-	if (!eval_source(d, source, &value))
-		return false;
-	text = (struct str){value.string.ptr, value.string.len};
-	if (!is_text)
-		return add_path(d, inside, source->value, text);
-	name = arena_printf(d->l.arena, "%s of %s:%u", kinds[kind].source, s->place.source->name,
-			    source->value->place.line);
-	d->l.no_memory |= !name;
-	return name && add_text(d, inside, &s->place, name, text);
+	made->failed = !read_module(d, scope, s, source, made);
+	return !made->failed;
 }

@@ -21,6 +21,9 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 /* The space of the module with that label, or NULL. */
 const struct space *import_find(const struct space *space, struct str label);
 
+/* Whether there is one, of which nothing could be read. */
+bool import_failed(const struct space *space, struct str label);
+
 /* The component that fetches the module of the custom component "LABEL.NAME" and has not yet, or
  * NULL. */
 const char *import_waits_for(const struct space *space, struct str name);

@@ -2,12 +2,11 @@
 /* Contract in local-file.h. */
 #include "host/lang/local-file.h"
 
+#include "host/lang/import.h"
 #include "host/lang/module.h"
 #include "host/lang/values/eval.h"
 
 #include "base/clock.h"
-
-#define NAME "local.file"
 
 #define DEFAULT_POLL_NS (60 * NS_PER_SEC)
 #define LEAST_POLL_NS   NS_PER_SEC
@@ -68,10 +67,20 @@ static void add(struct draft *d, const struct scope *scope, const struct stmt *s
 	};
 }
 
+void local_file_give_way(struct space *space, const struct stmt *first)
+{
+	for (const struct stmt *s = first; s; s = s->next)
+		space->has_local |= s->block && import_is(s->name) && str_is(s->label, "local");
+}
+
 void local_file_blocks(struct draft *d, const struct scope *scope, const struct stmt *first)
 {
+	local_file_give_way(scope->space, first);
+	for (const struct space *space = scope->space; space; space = space->around)
+		if (space->has_local)
+			return;
 	for (const struct stmt *s = first; s && !d->l.no_memory; s = s->next)
-		if (s->block && str_is(s->name, NAME) && (!s->broken || s->labelled))
+		if (s->block && str_is(s->name, LOCAL_FILE) && (!s->broken || s->labelled))
 			add(d, scope, s);
 }
 

@@ -9,6 +9,11 @@
 #include "host/lang/draft.h"
 #include "host/lang/values/scope.h"
 
+#define LOCAL_FILE "local.file"
+
+/* Where a file or a body has a module with the label `local`, the block is the module's. */
+void local_file_give_way(struct space *space, const struct stmt *first);
+
 /* What a file or a body has of them, before its imports, which may be of what they hold. */
 void local_file_blocks(struct draft *d, const struct scope *scope, const struct stmt *first);
 

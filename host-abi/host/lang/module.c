@@ -13,6 +13,7 @@
 #include "base/check.h"
 
 #define MAX_ARGUMENTS 1000
+#define MAX_NAMES     100 /* among which a misspelt one is sought */
 
 struct declaration {
 	struct str name;
@@ -83,6 +84,21 @@ static struct declaration *find(const struct space *space, struct str name)
 	return NULL;
 }
 
+/* Where a module of that label is imported, from the space on outwards, or NULL. */
+static const struct space *importer_of(const struct space *space, struct str label)
+{
+	while (space && !import_find(space, label))
+		space = space->around;
+	return space;
+}
+
+bool module_lacks(const struct space *space, struct str name)
+{
+	struct str rest = name, label = str_cut(&rest, '.');
+
+	return rest.n && !import_is(name) && importer_of(space, label) && !find(space, name);
+}
+
 static void declare(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	struct space *space = scope->space;
@@ -122,16 +138,36 @@ void module_declare(struct draft *d, const struct scope *scope, const struct stm
 	}
 }
 
-size_t module_names(struct draft *d, const struct scope *scope, const char **names, size_t n)
+size_t module_names(struct draft *d, const struct space *space, const char **names, size_t n)
 {
 	size_t used = 0;
 
-	for (const struct space *space = scope->space; space; space = space->around)
+	for (; space; space = space->around)
 		for (struct declaration *x = space->declarations; x && used < n; x = x->next) {
 			names[used] = lang_str(&d->l, x->name).p;
 			used += names[used] != NULL;
 		}
 	return used;
+}
+
+bool module_refuse(struct draft *d, const struct space *space, const struct stmt *s)
+{
+	struct str rest = s->name, label = str_cut(&rest, '.');
+	const char *names[MAX_NAMES], *hint;
+
+	if (!module_lacks(space, s->name))
+		return false;
+	space = importer_of(space, label);
+	if (import_failed(space, label))
+		return true;
+	hint = diag_suggest(d->l.diags, rest, names,
+			    module_names(d, import_find(space, label), names, MAX_NAMES));
+	if (!hint && (draft_find(d, s->name) || str_is(s->name, LOCAL_FILE)))
+		hint = "as in Alloy, an import takes all names that begin with its label: "
+		       "choose another label";
+	lang_error(&d->l, s->place, hint, "the module %.*s declares no \"%.*s\"",
+		   STR_FMT(str_first(label, 200)), STR_FMT(str_first(rest, 200)));
+	return true;
 }
 
 /* --- Bodies --- */
@@ -376,6 +412,7 @@ static void instantiate(struct draft *d, const struct scope *outside, struct dec
 	if (!inside)
 		return;
 	custom->fetched = declared->inside->around->fetched;
+	inside->space = declared->inside;
 	inside->custom = true;
 	inside->around = declared->around;
 	inside->arguments = n <= MAX_ARGUMENTS ? lang_array(&d->l, struct binding, n) : NULL;
@@ -415,12 +452,12 @@ static void custom_block(struct draft *d, const struct scope *scope, struct decl
 		instantiate(d, scope, declared, s);
 }
 
-/* Of a module that is not there yet. What is a component anyway is not taken for one of it. */
+/* Of a module that is not there yet. */
 static bool awaited_block(struct draft *d, const struct scope *scope, const struct stmt *s)
 {
 	const char *waits_for = import_waits_for(scope->space, s->name);
 
-	if (!waits_for || draft_find(d, s->name))
+	if (!waits_for)
 		return false;
 	if (module_has_label(d, s) && !s->broken)
 		fetched_wait(d, scope, s, waits_for);
@@ -454,5 +491,6 @@ bool module_block(struct draft *d, const struct scope *scope, const struct stmt 
 	declared = find(scope->space, s->name);
 	if (declared)
 		custom_block(d, scope, declared, s);
-	return declared || awaited_block(d, scope, s) || str_is(s->name, "local.file");
+	return declared || awaited_block(d, scope, s) ||
+	       (str_is(s->name, LOCAL_FILE) && !module_lacks(scope->space, s->name));
 }

@@ -35,7 +35,13 @@ struct custom *module_add_custom(struct draft *d, const struct scope *scope, con
 				 size_t n_exports);
 
 /* Names of custom components that can stand here, for a hint: at most n; how many. */
-size_t module_names(struct draft *d, const struct scope *scope, const char **names, size_t n);
+size_t module_names(struct draft *d, const struct space *space, const char **names, size_t n);
+
+/* Whether the name begins with a module's label, and no such module declares it. It is no other
+ * component then, as in Alloy. */
+bool module_lacks(const struct space *space, struct str name);
+/* Says so of a block, if it is true. */
+bool module_refuse(struct draft *d, const struct space *space, const struct stmt *s);
 
 /* At most so deep do scopes stand within each other. */
 #define MODULE_MAX_DEPTH 32

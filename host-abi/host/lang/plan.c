@@ -168,7 +168,7 @@ static void unknown_component(struct draft *d, const struct scope *scope, const 
 	for (size_t i = 0; names && i < N_BLOCKS; i++)
 		names[n++] = blocks[i];
 	if (names)
-		n += module_names(d, scope, names + n, MAX_NAMES);
+		n += module_names(d, scope->space, names + n, MAX_NAMES);
 	near = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
 	hint = draft_searched(d);
 	if (!near && str_starts(s->name, STR("discovery.")))
@@ -227,7 +227,7 @@ void draft_refuse(struct draft *d, const struct scope *scope, const struct stmt 
 		if (*known == s)
 			return;
 	d->l.no_memory |= !vec_push(&d->refused, s);
-	if (!is_other_signal(d, s))
+	if (!module_refuse(d, scope->space, s) && !is_other_signal(d, s))
 		unknown_component(d, scope, s);
 }
 
@@ -235,8 +235,8 @@ uint32_t draft_component(struct draft *d, const struct scope *scope, const struc
 {
 	struct draft_node node = {.block = s, .scope = scope, .plan.place = s->place};
 
-	node.plan.registered = draft_find(d, s->name);
-	if (!node.plan.registered) {
+	if (module_lacks(scope->space, s->name) ||
+	    !(node.plan.registered = draft_find(d, s->name))) {
 		draft_refuse(d, scope, s);
 		return INDEX_NONE;
 	}
@@ -454,8 +454,10 @@ static void read_sources(struct draft *d, const struct scope *top, size_t errors
 	for (size_t i = 0; i < d->n_sources; i++) {
 		if (parse_is_text(l, &d->sources[i]))
 			first[i] = parse_source(l, &d->sources[i]);
-		local_file_blocks(d, top, first[i]);
+		local_file_give_way(top->space, first[i]);
 	}
+	for (size_t i = 0; i < d->n_sources; i++)
+		local_file_blocks(d, top, first[i]);
 	for (size_t i = 0; i < d->n_sources; i++)
 		module_declare(d, top, first[i], false);
 	for (size_t i = 0; i < d->n_sources; i++)

@@ -101,13 +101,9 @@ TEST(what_is_not_fetched_is_waited_for)
 		"f:4:1: error: m.one.x is defined twice\n"
 		"    4 | m.one \"x\" { }\n"
 		"      | ^~~~~\n"
-		"f:5:1: error: there is no component \"m.a.b\"\n"
+		"f:5:1: error: the module m declares no \"a.b\"\n"
 		"    5 | m.a.b \"c\" { }\n"
-		"      | ^~~~~\n"
-		"  looked for plugins in\n"
-		"  /plugins\n"
-		"  /elsewhere (does not exist)\n"
-		"  /plugins/andiron-half.so was refused: the file is cut off\n";
+		"      | ^~~~~\n";
 
 	expect_awaited("m.one \"x\" { x = 1 }\n"
 		       "test.any \"b\" { value = [m.one.x.e] }\n"
@@ -121,6 +117,20 @@ TEST(what_is_not_fetched_is_waited_for)
 	expect_awaited("m.one \"x\" { x = test.any.none.targets }\nm.one { }\n"
 		       "m.one \"x\" { }\nm.a.b \"c\" { }\n",
 		       faults);
+}
+
+/* As what it brings shows, all that begins with its label is the module's. */
+TEST(what_is_not_fetched_has_its_label)
+{
+	char *got = plan_text(STR("import.string \"test\" { content = test.value.v.data }\n"
+				  "test.value \"v\" { }\n"));
+
+	expect(strstr(got, "import.string.test refers to itself"));
+	free(got);
+	got = plan_text(STR("import.http \"test\" { url = \"http://a/b\" }\n"
+			    "test.any \"x\" { }\n"));
+	expect(strstr(got, "test.any.x waits for import.http.test, whatever it is\n"));
+	free(got);
 }
 
 TEST(what_is_fetched_is_a_module)

@@ -189,14 +189,46 @@ TEST(import_of_text)
 		    "    4 | import.git \"g\" {\n"
 		    "      | ^~~~~~~~~~\n"
 		    "  the agent has no Git in it: keep a clone beside it, and name the module's "
-		    "file in import.file, which follows its changes\n"
-		    "f:7:1: error: there is no component \"lib.two\"\n"
-		    "    7 | lib.two \"x\" {}\n"
-		    "      | ^~~~~~~\n"
-		    "  looked for plugins in\n"
-		    "  /plugins\n"
-		    "  /elsewhere (does not exist)\n"
-		    "  /plugins/andiron-half.so was refused: the file is cut off\n");
+		    "file in import.file, which follows its changes\n");
+}
+
+/* A label takes all names that begin so, those of built-in components too. */
+TEST(a_label_is_a_namespace)
+{
+	expect_plan("local.file \"x\" {\n  a = 1\n}\n"
+		    "import.string \"local\" {\n"
+		    "  content = `declare \"file\" {\n"
+		    "    argument \"a\" {}\n"
+		    "    local.file \"own\" {\n      filename = \"/etc/passwd\"\n    }\n"
+		    "    test.any \"t\" {\n      value = argument.a.value\n    }\n"
+		    "    export \"content\" {\n      value = 2\n    }\n"
+		    "  }`\n"
+		    "}\n"
+		    "test.any \"b\" {\n  value = local.file.x.content\n}\n"
+		    "declare \"d\" {\n  local.file \"y\" {\n    a = 3\n  }\n}\n"
+		    "d \"z\" {}\n",
+		    "node local.file.x/test.any.t: {value=1}\n"
+		    "node test.any.b: {value=2}\n"
+		    "node d.z/local.file.y/test.any.t: {value=3}\n");
+	expect_plan("import.string \"local\" {\n  content = `declare \"fill\" {}`\n}\n"
+		    "local.file \"x\" {}\n"
+		    "import.string \"test\" {\n  content = `declare \"one\" {}`\n}\n"
+		    "test.any \"a\" {\n  value = 1\n}\n"
+		    "test.any \"b\" {\n  value = test.any.a.out\n}\n",
+		    "f:4:1: error: the module local declares no \"file\"\n"
+		    "    4 | local.file \"x\" {}\n"
+		    "      | ^~~~~~~~~~\n"
+		    "  did you mean \"fill\"?\n"
+		    "f:8:1: error: the module test declares no \"any\"\n"
+		    "    8 | test.any \"a\" {\n"
+		    "      | ^~~~~~~~\n"
+		    "  as in Alloy, an import takes all names that begin with its label: choose "
+		    "another label\n"
+		    "f:11:1: error: the module test declares no \"any\"\n"
+		    "   11 | test.any \"b\" {\n"
+		    "      | ^~~~~~~~\n"
+		    "  as in Alloy, an import takes all names that begin with its label: choose "
+		    "another label\n");
 }
 
 #define ANY(name, value)                                                                           \

@@ -44,6 +44,7 @@ struct space {
 	struct str url;               /* … and its URL, if it has one that is known */
 	const struct space *importer; /* who imports this module */
 	bool seen;                    /* what it declares has been looked for */
+	bool has_local;               /* a module with that label */
 	struct declaration *declarations;
 	struct import *imports;
 };
