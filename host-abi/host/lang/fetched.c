@@ -3,6 +3,7 @@
  * modules are read; by a depth where it is not (a query that differs, a redirection). */
 #include "host/lang/fetched.h"
 
+#include "host/lang/import.h"
 #include "host/lang/module.h"
 #include "host/lang/supplied.h"
 #include "host/lang/values/eval.h"
@@ -186,6 +187,11 @@ bool fetched_get(struct draft *d, const struct scope *scope, const struct stmt *
 	ret->text = lang_str(&d->l, (struct str){value->string.ptr, value->string.len});
 	d->l.no_memory |= !ret->name;
 	return ret->name && ret->text.p;
+}
+
+bool fetched_is_use(const struct draft *d, const struct value_use *use)
+{
+	return import_is(str_of(d->l.names.list.p[use->node].component->name));
 }
 
 void fetched_wait(struct draft *d, const struct scope *scope, const struct stmt *s,

@@ -26,6 +26,9 @@ bool fetched_is_known(struct draft *d, const struct scope *scope, const struct s
 bool fetched_get(struct draft *d, const struct scope *scope, const struct stmt *s,
 		 struct space *module, struct source *ret, const char **ret_waits_for);
 
+/* Whether the value is of a module: it is in the configuration once that is there. */
+bool fetched_is_use(const struct draft *d, const struct value_use *use);
+
 /* A block of which nothing can be made yet. */
 void fetched_wait(struct draft *d, const struct scope *scope, const struct stmt *s,
 		  const char *waits_for);

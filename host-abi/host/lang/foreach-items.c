@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/ascii.h"
 #include "base/clock.h"
+#include "host/lang/fetched.h"
 #include "host/lang/local-file.h"
 #include "host/lang/module.h"
 #include "host/lang/supplied.h"
@@ -282,6 +283,7 @@ static void note_component(struct draft *d, const struct registered_component *r
 static void note_template(struct draft *d, const struct scope *scope, const struct stmt *template)
 {
 	const struct registered_component *registered;
+	bool lacked;
 
 	for (const struct stmt *s = template->body; s && !d->l.no_memory; s = s->next) {
 		if (module_may_bring(scope->space, template, s->name)) {
@@ -291,7 +293,8 @@ static void note_template(struct draft *d, const struct scope *scope, const stru
 				note_component(d, registered);
 			continue;
 		}
-		if (!s->block || str_is(s->name, LOCAL_FILE))
+		lacked = module_lacks(scope->space, s->name);
+		if (!s->block || (str_is(s->name, LOCAL_FILE) && !lacked))
 			continue;
 		if (str_is(s->name, "foreach")) {
 			for (const struct stmt *x = s->body; x; x = x->next)
@@ -299,7 +302,7 @@ static void note_template(struct draft *d, const struct scope *scope, const stru
 					note_template(d, scope, x);
 			continue;
 		}
-		registered = module_lacks(scope->space, s->name) ? NULL : draft_find(d, s->name);
+		registered = lacked ? NULL : draft_find(d, s->name);
 		if (registered)
 			note_component(d, registered);
 		else
@@ -307,7 +310,8 @@ static void note_template(struct draft *d, const struct scope *scope, const stru
 	}
 }
 
-static bool id_of(struct draft *d, const struct stmt *arguments, struct str *ret)
+bool foreach_items_id(struct draft *d, const struct draft_loop *loop, const struct stmt *arguments,
+		      struct str *ret)
 {
 	const struct stmt *id = module_attribute(arguments->body, "id");
 	struct andiron_value value = {.kind = ANDIRON_VALUE_STRING};
@@ -317,8 +321,14 @@ static bool id_of(struct draft *d, const struct stmt *arguments, struct str *ret
 	d->l.waits_for = NULL;
 	if (id && (!id->value || (!eval(&d->l, id->value, &value) && !d->l.waits_for)))
 		return false;
+	while (first < d->l.value_uses.n && fetched_is_use(d, &d->l.value_uses.p[first]))
+		first++;
 	*ret = text_of(value.string);
-	if (value.kind == ANDIRON_VALUE_STRING && d->l.value_uses.n == first && !d->l.waits_for)
+	if (first == d->l.value_uses.n && d->l.waits_for) {
+		fetched_wait(d, loop->scope, loop->block, d->l.waits_for);
+		return false;
+	}
+	if (first == d->l.value_uses.n && value.kind == ANDIRON_VALUE_STRING)
 		return true;
 	lang_error(&d->l, id->value->place, NULL,
 		   "id is the name of a label in double quotes, which no component supplies");
@@ -326,12 +336,11 @@ static bool id_of(struct draft *d, const struct stmt *arguments, struct str *ret
 }
 
 bool foreach_items_begin_list(struct draft *d, const struct draft_loop *loop,
-			      const struct stmt *template, const struct stmt *arguments,
-			      const char *id, struct str *ret_id)
+			      const struct stmt *template, const char *id)
 {
 	struct draft_list *list = lang_array(&d->l, struct draft_list, 1);
 
-	if (!list || !id_of(d, arguments, ret_id))
+	if (!list)
 		return false;
 	note_template(d, loop->scope, template);
 	*list = (struct draft_list){.id = id, .around = loop->scope->item};
@@ -345,7 +354,7 @@ bool foreach_items_begin_list(struct draft *d, const struct draft_loop *loop,
 }
 
 bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
-		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id)
+		       const struct stmt *arguments, struct andiron_value *ret)
 {
 	const struct stmt *collection = module_attribute(arguments->body, PORT);
 	uint32_t node = add_node(d, loop->scope, loop->block, collection);
@@ -355,7 +364,7 @@ bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const str
 	if (node == INDEX_NONE)
 		return false;
 	id = d->nodes.p[node].plan.id;
-	if (!foreach_items_begin_list(d, loop, template, arguments, id, ret_id))
+	if (!foreach_items_begin_list(d, loop, template, id))
 		return false;
 	value = supplied_get(d->l.supplied, id, SUPPLIED_TARGETS);
 	d->l.no_memory |= value && supplied_copy(d->l.arena, value, ret) < 0;

@@ -21,18 +21,20 @@ extern const struct registered_component foreach_items;
 /* What its health says once a plan was made of its list. */
 #define FOREACH_ITEMS_KNOWN "its targets are known"
 
-/* Begins a list, as the draft's last, that the component `id` supplies or of whose list it is made,
- * and says which label the argument `id` names, if any. False after an error. What the template may
- * bring is noted in the draft: the agent chooses which capabilities it keeps before it knows of
- * items. */
+/* Which label the argument `id` names, if any. False after an error, or where that has to wait. */
+bool foreach_items_id(struct draft *d, const struct draft_loop *loop, const struct stmt *arguments,
+		      struct str *ret);
+
+/* Begins a list, as the draft's last, that the component `id` supplies or of whose list it is made.
+ * False after an error. What the template may bring is noted in the draft: the agent chooses which
+ * capabilities it keeps before it knows of items. */
 bool foreach_items_begin_list(struct draft *d, const struct draft_loop *loop,
-			      const struct stmt *template, const struct stmt *arguments,
-			      const char *id, struct str *ret_id);
+			      const struct stmt *template, const char *id);
 
 /* The same with the component for the block. True: the list in the plan's memory; false where there
  * is none yet, or after an error. */
 bool foreach_items_get(struct draft *d, const struct draft_loop *loop, const struct stmt *template,
-		       const struct stmt *arguments, struct andiron_value *ret, struct str *ret_id);
+		       const struct stmt *arguments, struct andiron_value *ret);
 
 /* Adds the components of targets that expressions have looked into. */
 void foreach_items_open(struct draft *d);

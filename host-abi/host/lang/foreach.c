@@ -5,7 +5,6 @@
 
 #include "host/lang/fetched.h"
 #include "host/lang/foreach-items.h"
-#include "host/lang/import.h"
 #include "host/lang/local-file.h"
 #include "host/lang/syntax/scan.h"
 #include "host/lang/values/eval.h"
@@ -96,8 +95,7 @@ static bool eval_loop(struct draft *d, const struct stmt *collection, const stru
 		struct value_use use = d->l.value_uses.p[i];
 		const struct name *of = &d->l.names.list.p[use.node];
 
-		/* What a module exports is in the configuration once that is there. */
-		if (import_is(str_of(of->component->name)))
+		if (fetched_is_use(d, &use))
 			continue;
 		*ret_list = use.list;
 		if (use.list)
@@ -140,45 +138,66 @@ static void go_round(struct draft *d, const struct draft_loop *loop, const struc
 	foreach_keys_free(&keys);
 }
 
+/* What the block consists of. */
+struct parts {
+	struct stmt arguments;
+	const struct stmt *template, *collection, *variable;
+};
+
+static bool find_parts(struct draft *d, const struct stmt *s, struct parts *ret)
+{
+	ret->template = module_has_label(d, s) ? template_of(d, s, &ret->arguments) : NULL;
+	if (!ret->template)
+		return false;
+	ret->collection = module_needed(d, &ret->arguments, "collection");
+	ret->variable = ret->collection ? module_needed(d, &ret->arguments, "var") : NULL;
+	return ret->variable;
+}
+
+static bool is_name(struct draft *d, const struct stmt *variable, const struct andiron_value *name)
+{
+	if (name->kind == ANDIRON_VALUE_STRING &&
+	    scan_is_ident((struct str){name->string.ptr, name->string.len}))
+		return true;
+	lang_error(&d->l, variable->value->place, NULL, "var is a name in double quotes");
+	return false;
+}
+
 static void foreach(struct draft *d, const struct draft_loop *loop)
 {
-	const struct stmt *s = loop->block;
 	struct binding element = {.scope = loop->scope};
-	struct stmt arguments;
-	const struct stmt *template = module_has_label(d, s) ? template_of(d, s, &arguments) : NULL;
-	const struct stmt *collection =
-		template ? module_needed(d, &arguments, "collection") : NULL;
-	const struct stmt *variable = collection ? module_needed(d, &arguments, "var") : NULL;
+	struct parts parts;
 	const char *list = NULL, *waits_for;
 	struct andiron_value all, name;
+	bool good, targets;
 	struct str id;
-	bool good;
 
 	d->l.scope = loop->scope;
-	if (!variable)
+	if (!find_parts(d, loop->block, &parts))
 		return;
-	good = eval_loop(d, collection, variable, &all, &name, &list);
+	good = eval_loop(d, parts.collection, parts.variable, &all, &name, &list);
 	waits_for = d->l.waits_for;
-	if (list && !foreach_items_begin_list(d, loop, template, &arguments, list, &id))
+	targets = good && eval_is_targets(&d->l, &all);
+	if ((list || targets) && !foreach_items_id(d, loop, &parts.arguments, &id))
+		return;
+	if (list && !foreach_items_begin_list(d, loop, parts.template, list))
 		return;
 	if (!good) {
 		if (waits_for)
-			fetched_wait(d, loop->scope, s, waits_for);
+			fetched_wait(d, loop->scope, loop->block, waits_for);
 		return;
 	}
+	if (!is_name(d, parts.variable, &name))
+		return;
 	element.name = (struct str){name.string.ptr, name.string.len};
-	if (name.kind != ANDIRON_VALUE_STRING || !scan_is_ident(element.name)) {
-		lang_error(&d->l, variable->value->place, NULL, "var is a name in double quotes");
-		return;
-	}
 	if (all.kind == ANDIRON_VALUE_LIST)
-		go_round(d, loop, template, &all, element, list ? &id : NULL);
-	else if (!eval_is_targets(&d->l, &all))
-		lang_error(&d->l, collection->value->place, NULL,
+		go_round(d, loop, parts.template, &all, element, list ? &id : NULL);
+	else if (!targets)
+		lang_error(&d->l, parts.collection->value->place, NULL,
 			   "foreach goes over a list or over targets, not over %s",
 			   eval_describe(&d->l, &all));
-	else if (foreach_items_get(d, loop, template, &arguments, &all, &id))
-		go_round(d, loop, template, &all, element, &id);
+	else if (foreach_items_get(d, loop, parts.template, &parts.arguments, &all))
+		go_round(d, loop, parts.template, &all, element, &id);
 }
 
 void module_loops(struct draft *d)

@@ -106,6 +106,30 @@ TEST(makes_its_template_of_each_item)
 		    "node foreach.f/db-2/test.any.a: {value=[\"db\" \"3\"]}\n" EDGE);
 }
 
+/* What an instance of a module exports is known later where a component brings the module. */
+TEST(id_is_of_a_module_that_is_supplied)
+{
+	static const char source[] =
+		LOOP("  id = m.one.i.label\n", ANY("x.n"))
+		"test.value \"v\" {}\nimport.string \"m\" {\n  content = test.value.v.data\n}\n"
+		"m.one \"i\" {}\n";
+	struct andiron_value module =
+		text("declare \"one\" {\n  export \"label\" {\n    value = \"app\"\n  }\n}\n");
+	struct supplied *s = ITEMS("web1");
+	char *got = made_of(source, s);
+
+	expect(strstr(got, "foreach.f waits for import.string.m, whatever it is\n"));
+	expect(!strstr(got, "error") && !strstr(got, "node foreach.f"));
+	free(got);
+	s = ITEMS("web1");
+	expect_eq(supplied_set(s, "test.value.v", "data", &module), 1);
+	expect_eq(supplied_try_all(s), 1);
+	supplied_end(s, 0);
+	got = made_of(source, s);
+	expect(strstr(got, "node foreach.f/web/test.any.a: {value=\"1\"}\n"));
+	free(got);
+}
+
 /* What does not fit into an id, or is not there, is computed: the same of the same item. */
 TEST(keys_are_the_items_own)
 {
