@@ -406,7 +406,7 @@ def components_of_each_target():
         put_apps(two="2", three="3")
         a.until(lambda: made(a).keys() == {"two", "three"}, "one goes, and another comes")
         assert made(a)["two"] == before
-        write("agent.alloy", EACH.replace('app["n"]', 'app["n"], 7'))
+        write("agent.alloy", EACH.replace('app["n"]', 'app["n"] + 7'))
         a.signal(signal.SIGHUP)
         a.until_says("not reloaded")
         checked = 'encoding.from_json(string.format("\\"%s\\"", app["n"])))'

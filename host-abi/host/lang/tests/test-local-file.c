@@ -99,6 +99,9 @@ TEST(secrets_stay_secret)
 		    "  value = [file.path_join(\"a\", local.file.text.content), "
 		    "string.join([\"a\", \"b\"], local.file.text.content)]\n}\n",
 		    "node test.any.a: {value=[\"a/s3cret\n\"? \"as3cret\nb\"?]}\n");
+	expect_plan(FILE_BLOCK("text", "  is_secret = true\n") "test.any \"a\" {\n"
+		    "  value = string.format(\"%s\", [[local.file.text.content]])\n}\n",
+		    "node test.any.a: {value=\"[[s3cret\n]]\"?}\n");
 	expect_plan(FILE_BLOCK("json", "  is_secret = true\n") "test.any \"a\" {\n"
 		    "  value = json_path(local.file.json.content, `[0]`)\n}\n",
 		    "f:6:21: error: json_path does not look into a secret\n"

@@ -2,57 +2,38 @@
 /* string.format: the verbs of Go, by printf where they agree. */
 #include "host/lang/values/library-text.h"
 
+#include "base/ascii.h"
+
 #include <math.h>
 
-/* A verb: %, flags, width, precision, [argument], letter. */
+/* A verb: %, flags, [argument], width, precision, [argument], letter. */
 #define FLAGS "-+ 0#"
 enum { LEFT, PLUS, SPACE, ZERO, SHARP };
 struct verb {
 	bool flags[sizeof(FLAGS) - 1], has_precision;
 	size_t width, precision;
-	size_t argument; /* counted from 1; 0: the next */
 	char letter;
+	struct str rune; /* the whole letter */
 };
 
-static size_t read_number(struct str s, size_t *at)
+#define MAX_WIDTH 999
+#define NONE      INT64_MIN
+
+struct format {
+	struct lang *l;
+	const struct expr *e;
+	const struct andiron_value *args;
+	struct buf out;
+	uint32_t flags;      /* of the values and of what is in them: a secret stays one */
+	size_t used;         /* of the arguments; the first is the format */
+	bool chosen;         /* one by its number */
+	bool bad_index;      /* of this verb */
+	bool unfit, refused; /* something did not fit, as Go would say; refused: an error */
+};
+
+static bool is_one_of(const char *letters, char c)
 {
-	size_t n = 0;
-
-	for (; *at < s.n && s.p[*at] >= '0' && s.p[*at] <= '9' && n < 1000; (*at)++)
-		n = n * 10 + (size_t)(s.p[*at] - '0');
-	return n;
-}
-
-/* [2]: which value is meant, not the next; false where that is no number from 1 on. */
-static bool read_argument(struct str s, size_t *at, size_t *ret)
-{
-	if (*at >= s.n || s.p[*at] != '[')
-		return true;
-	(*at)++;
-	*ret = read_number(s, at);
-	return *ret && *at < s.n && s.p[(*at)++] == ']';
-}
-
-/* s begins behind the %. Bytes read; 0: it is none. */
-static size_t read_verb(struct str s, struct verb *ret)
-{
-	const char *flag;
-	size_t at = 0;
-
-	*ret = (struct verb){0};
-	for (; at < s.n && s.p[at] && (flag = strchr(FLAGS, s.p[at])); at++)
-		ret->flags[flag - FLAGS] = true;
-	ret->width = read_number(s, &at);
-	if (at < s.n && s.p[at] == '.') {
-		at++;
-		ret->has_precision = true;
-		ret->precision = read_number(s, &at);
-	}
-	if (!read_argument(s, &at, &ret->argument) || at >= s.n || !s.p[at] ||
-	    ret->width >= 1000 || ret->precision >= 1000)
-		return 0;
-	ret->letter = s.p[at];
-	return at + 1;
+	return c && strchr(letters, c);
 }
 
 static size_t count_runes(struct str text)
@@ -86,42 +67,50 @@ static void put(struct buf *out, const struct verb *v, const char *sign, struct 
 	fill(out, v->flags[LEFT] ? room : 0, ' ');
 }
 
-static void put_quoted(struct buf *out, const struct verb *v, struct str text)
+/* In quotes or, without such, as bytes in hexadecimal. */
+static void put_bytes(struct buf *out, const struct verb *v, char quote, struct str text)
 {
 	static const char letters[] = "abtnvfr"; /* from 7 on */
-	struct buf quoted = {0};
+	struct buf bytes = {0};
 
-	buf_putc(&quoted, '"');
+	if (quote)
+		buf_putc(&bytes, quote);
 	for (size_t i = 0; i < text.n; i++) {
 		unsigned char c = (unsigned char)text.p[i];
-		bool named = c >= 7 && c <= 13;
+		bool named = c >= 7 && c <= 13 && quote;
 
 		if (named)
 			c = (unsigned char)letters[c - 7];
-		buf_printf(&quoted, named || c == '"' || c == '\\' ? "\\%c"
-				    : c < ' ' || c == 0x7f	     ? "\\x%02x"
-								     : "%c", c);
+		if (!quote)
+			buf_printf(&bytes, v->letter == 'X' ? "%02X" : "%02x", c);
+		else if (named || text.p[i] == quote || c == '\\')
+			buf_printf(&bytes, "\\%c", c);
+		else
+			buf_printf(&bytes, c < ' ' || c == 0x7f ? "\\x%02x" : "%c", c);
 	}
-	buf_putc(&quoted, '"');
-	out->failed |= quoted.failed;
-	put(out, v, "", buf_str(&quoted));
-	buf_free(&quoted);
+	if (quote)
+		buf_putc(&bytes, quote);
+	out->failed |= bytes.failed;
+	put(out, v, "", buf_str(&bytes));
+	buf_free(&bytes);
 }
 
-static void put_text(struct buf *out, const struct verb *v, struct str text)
+static bool put_string(struct buf *out, const struct verb *v, struct str text)
 {
-	size_t n = 0;
+	bool hex = (v->letter | 0x20) == 'x', quoted = v->letter == 'q';
+	size_t n = v->has_precision ? 0 : text.n;
 
-	if (v->has_precision)
-		while (text.n > n && count_runes(str_first(text, n + 1)) <= v->precision)
-			n++;
-	else
-		n = text.n;
+	if (!is_one_of("vsqxXT", v->letter))
+		return false;
+	quoted |= v->letter == 'v' && v->flags[SHARP];
+	while (text.n > n && (hex ? n : count_runes(str_first(text, n + 1)) - 1) < v->precision)
+		n++;
 	text.n = n;
-	if (v->letter == 'q')
-		put_quoted(out, v, text);
+	if (hex || quoted)
+		put_bytes(out, v, quoted ? '"' : '\0', text);
 	else
 		put(out, v, "", text);
+	return true;
 }
 
 bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *ret)
@@ -145,22 +134,27 @@ bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *r
 	}
 }
 
-static bool is_number(const struct andiron_value *v)
-{
-	return v->kind == ANDIRON_VALUE_INT || v->kind == ANDIRON_VALUE_FLOAT;
-}
-
 static const char *sign_of(const struct verb *v, bool minus)
 {
 	return minus ? "-" : v->flags[PLUS] ? "+" : v->flags[SPACE] ? " " : "";
 }
 
-static void put_integer(struct buf *out, struct verb *v, bool minus, unsigned long long n)
+/* Of the prefix 0x, how much is shown. */
+static int prefix_length(const struct verb *v, unsigned int base, bool zero)
 {
-	bool decimal = v->letter == 'd';
-	unsigned int base = decimal ? 10 : v->letter == 'b' ? 2 : v->letter == 'o' ? 8 : 16;
-	const char prefix[] = {'0', v->letter};
-	int shown = !v->flags[SHARP] || decimal ? 0 : base == 8 ? 1 : 2;
+	if (v->letter == 'O')
+		return 2;
+	if (!v->flags[SHARP] || base == 10)
+		return 0;
+	return base == 8 ? !zero : 2;
+}
+
+static void put_digits(struct buf *out, struct verb *v, bool minus, unsigned long long n)
+{
+	char kind = v->letter == 'O' ? 'o' : v->letter;
+	unsigned int base = kind == 'd' ? 10 : kind == 'b' ? 2 : kind == 'o' ? 8 : 16;
+	const char prefix[] = {'0', kind};
+	int shown = prefix_length(v, base, n == 0);
 	char text[1064], sign[4];
 	size_t at = sizeof(text);
 
@@ -171,138 +165,327 @@ static void put_integer(struct buf *out, struct verb *v, bool minus, unsigned lo
 	v->flags[ZERO] = false;
 	do {
 		text[--at] = "0123456789ABCDEF"[n % base];
-		text[at] |= v->letter == 'X' ? 0 : 0x20;
+		text[at] |= kind == 'X' ? 0 : 0x20;
 		n /= base;
 	} while (n || sizeof(text) - at < v->precision);
 	put(out, v, sign, (struct str){text + at, sizeof(text) - at});
 }
 
-/* By printf; the point of a fraction is a point whatever the locale says. */
-static void put_fraction(struct lang *l, struct buf *out, const struct verb *v, double x)
+static void put_rune(struct buf *out, const struct verb *v, unsigned long long n)
 {
-	char text[1400], spec[] = {'%', '.', '*', v->letter, '\0'}, *comma;
-	const struct andiron_value value = {.kind = ANDIRON_VALUE_FLOAT, .number = fabs(x)};
-	struct str shortest;
+	struct buf text = {0};
 
-	if (!v->has_precision && (v->letter | 0x20) == 'g') {
-		shortest = eval_number_text(l, &value);
-		put(out, v, sign_of(v, signbit(x)), shortest);
-		return;
-	}
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(text, sizeof(text), spec, v->has_precision ? (int)v->precision : 6, fabs(x));
-#pragma GCC diagnostic pop
-	comma = strchr(text, ',');
-	if (comma)
-		*comma = '.';
-	put(out, v, sign_of(v, signbit(x)), str_of(text));
+	library_utf8(&text, n > 0x10ffff || n >> 11 == 0x1b ? 0xfffd : (uint32_t)n);
+	if (v->letter == 'q')
+		put_bytes(out, v, '\'', buf_str(&text));
+	else
+		put(out, v, "", buf_str(&text));
+	out->failed |= text.failed;
+	buf_free(&text);
 }
 
-static void put_number(struct lang *l, struct buf *out, struct verb *v,
-		       const struct andiron_value *value)
+static bool put_integer(struct buf *out, struct verb *v, bool minus, unsigned long long n)
+{
+	char text[24];
+
+	if (is_one_of("cq", v->letter)) {
+		put_rune(out, v, minus ? ~0ull : n);
+	} else if (v->letter == 'U') {
+		v->flags[ZERO] = false;
+		snprintf(text, sizeof(text), "U+%04llX", minus ? -n : n);
+		put(out, v, "", str_of(text));
+	} else if (is_one_of("dboOxX", v->letter)) {
+		put_digits(out, v, minus, n);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* By printf; the point of a fraction is a point whatever the locale says. Of %g as many digits as
+ * tell the number from all others. */
+static bool put_fraction(struct buf *out, const struct verb *v, double x)
+{
+	char text[1400], spec[] = {'%', '.', '*', v->letter, '\0'}, *comma;
+	int digits = v->has_precision ? (int)v->precision : 6;
+	bool least = !v->has_precision && (v->letter | 0x20) == 'g', minus = signbit(x);
+
+	if (!is_one_of("eEfFgG", v->letter))
+		return false;
+	x = fabs(x);
+	if (least) {
+		spec[3] = (char)(x != 0 && (x < 1e-4 || x >= 1e6) ? v->letter - 2 : 'f');
+		digits = 0;
+	}
+	do {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		snprintf(text, sizeof(text), spec, digits++, x);
+#pragma GCC diagnostic pop
+		comma = strchr(text, ',');
+		if (comma)
+			*comma = '.';
+	} while (least && digits < 25 && str_parse_fraction(text, NULL) != x);
+	put(out, v, sign_of(v, minus), str_of(text));
+	return true;
+}
+
+/* A whole number of JSON is none here, so it may be written as a fraction. */
+static bool put_number(struct buf *out, struct verb *v, const struct andiron_value *value)
 {
 	bool large = value->kind == ANDIRON_VALUE_FLOAT && value->integer; /* 2^63 and more */
 	bool exact = value->kind == ANDIRON_VALUE_INT || large;
-	bool whole = strchr("dboxX", v->letter);
-	long long n = exact ? value->integer : whole ? (long long)value->number : 0;
-	bool minus = n < 0 && !large;
+	bool minus = exact && !large && value->integer < 0;
+	unsigned long long n = (unsigned long long)value->integer;
 
 	if (v->letter == 'v') {
-		v->flags[PLUS] = v->flags[SHARP] = false;
+		v->flags[SHARP] = false;
 		v->letter = exact ? 'd' : 'g';
-		whole = exact;
 	}
-	if (whole)
-		put_integer(out, v, minus,
-			    minus ? -(unsigned long long)n : (unsigned long long)n);
-	else
-		put_fraction(l, out, v,
-			     value->kind == ANDIRON_VALUE_INT ? (double)n : value->number);
-}
-
-/* Whether a number can be written as a whole one, where that is asked for. */
-static bool fits(const struct verb *v, const struct andiron_value *n)
-{
-	return !strchr("dboxX", v->letter) || n->kind != ANDIRON_VALUE_FLOAT || n->integer ||
-	       fabs(n->number) < 0x1p63;
-}
-
-/* One verb's value; false after an error. */
-static bool put_verb(struct lang *l, const struct expr *e, struct buf *out, struct verb *v,
-		     const struct andiron_value *args, size_t i)
-{
-	struct str text = STR_NULL;
-
-	if (i >= e->n_items) {
-		lang_error(l, e->place, NULL, "the format asks for more values than %u",
-			   e->n_items - 1);
-		return false;
-	}
-	if (strchr("dboxXeEfFgG", v->letter) || (v->letter == 'v' && is_number(&args[i]))) {
-		if (!is_number(&args[i]) || !fits(v, &args[i]))
-			return library_refuse(l, e, i,
-					      is_number(&args[i]) ? "a whole number" : "a number",
-					      &args[i]);
-		put_number(l, out, v, &args[i]);
+	if (exact && put_integer(out, v, minus, minus ? -n : n))
 		return true;
+	return put_fraction(out, v,
+			    value->kind == ANDIRON_VALUE_INT ? (double)value->integer
+							     : value->number);
+}
+
+/* --- Verbs --- */
+
+/* As Go calls it; numbers as Alloy has them. */
+static const char *type_of(const struct andiron_value *v)
+{
+	switch (v->kind) {
+	case ANDIRON_VALUE_STRING:
+		return "string";
+	case ANDIRON_VALUE_BOOL:
+		return "bool";
+	case ANDIRON_VALUE_INT:
+		return "int";
+	case ANDIRON_VALUE_FLOAT:
+		return v->integer ? "uint64" : "float64";
+	case ANDIRON_VALUE_LIST:
+		return "[]interface {}";
+	default:
+		return "<nil>";
 	}
-	if (!strchr("vsqt", v->letter)) {
-		lang_error(l, library_argument(e, 0)->place,
-			   "the verbs are %v %s %q %t %d %b %o %x %e %f %g",
-			   "the format holds the unknown verb %%%c", v->letter);
+}
+
+static void put_value(struct format *f, struct verb v, const struct andiron_value *value);
+
+/* %!d(string=text) */
+static void put_unfit(struct format *f, struct verb v, const struct andiron_value *value)
+{
+	f->unfit = true;
+	buf_printf(&f->out, "%%!%.*s(%s", STR_FMT(v.rune), type_of(value));
+	if (value->kind != ANDIRON_VALUE_NULL) {
+		buf_putc(&f->out, '=');
+		v.letter = 'v';
+		v.flags[SHARP] = false;
+		put_value(f, v, value);
+	}
+	buf_putc(&f->out, ')');
+}
+
+static void put_list(struct format *f, struct verb v, const struct andiron_value *list)
+{
+	buf_putc(&f->out, '[');
+	for (uint64_t i = 0; i < list->n_items && !f->out.failed && !f->refused; i++) {
+		f->flags |= list->items[i].flags;
+		if (i)
+			buf_putc(&f->out, ' ');
+		if (list->items[i].kind == ANDIRON_VALUE_NULL)
+			buf_str_append(&f->out, STR("<nil>"));
+		else
+			put_value(f, v, &list->items[i]);
+	}
+	buf_putc(&f->out, ']');
+}
+
+static void put_value(struct format *f, struct verb v, const struct andiron_value *value)
+{
+	bool fits = true;
+
+	if (value->kind == ANDIRON_VALUE_MAP || value->kind == ANDIRON_VALUE_CAPSULE)
+		f->refused |= !library_refuse(f->l, f->e, f->used - 1, "text or a number", value);
+	else if (v.letter == 'T')
+		put_string(&f->out, &v, str_of(type_of(value)));
+	else if (value->kind == ANDIRON_VALUE_LIST)
+		put_list(f, v, value);
+	else if (value->kind == ANDIRON_VALUE_STRING)
+		fits = put_string(&f->out, &v, (struct str){value->string.ptr, value->string.len});
+	else if (value->kind == ANDIRON_VALUE_INT || value->kind == ANDIRON_VALUE_FLOAT)
+		fits = put_number(&f->out, &v, value);
+	else if (v.letter == 'v' || (v.letter == 't' && value->kind == ANDIRON_VALUE_BOOL))
+		put(&f->out, &v, "",
+		    value->kind == ANDIRON_VALUE_NULL ? STR("<nil>")
+		    : value->integer		      ? STR("true")
+						      : STR("false"));
+	else
+		fits = false;
+	if (!fits)
+		put_unfit(f, v, value);
+}
+
+/* --- The format --- */
+
+static uint64_t read_digits(struct str *rest)
+{
+	uint64_t n = 0;
+
+	for (; rest->n && ascii_is_digit(rest->p[0]); *rest = str_skip(*rest, 1))
+		if (n <= MAX_WIDTH)
+			n = n * 10 + (uint64_t)(rest->p[0] - '0');
+	return n;
+}
+
+/* [2]: which value is meant, not the next. Whether there is such. */
+static bool read_argument(struct format *f, struct str *rest)
+{
+	struct str number = str_skip(*rest, 1);
+	size_t end = str_find(number, ']');
+	uint64_t n;
+
+	if (!str_starts(*rest, STR("[")))
 		return false;
-	}
-	if (!library_scalar(l, &args[i], &text))
-		return !l->no_memory && library_refuse(l, e, i, "text or a number", &args[i]);
-	put_text(out, v, text);
+	*rest = str_skip(number, end < number.n ? end + 1 : 0);
+	n = read_digits(&number);
+	f->chosen = true;
+	if (n && n < f->e->n_items && str_starts(number, STR("]")))
+		f->used = n;
+	else
+		f->bad_index = true;
 	return true;
+}
+
+/* A width or precision, from `least` on, or NONE; `*` is the next argument's. */
+static int64_t read_number(struct format *f, struct str *rest, int64_t least, const char *bad)
+{
+	const struct andiron_value *value = &f->args[f->used];
+	int64_t n = MAX_WIDTH + 1;
+
+	if (!str_starts(*rest, STR("*"))) {
+		n = (int64_t)read_digits(rest);
+	} else {
+		*rest = str_skip(*rest, 1);
+		if (f->used < f->e->n_items && f->used++ && value->kind == ANDIRON_VALUE_INT)
+			n = value->integer;
+	}
+	if (n >= least && n <= MAX_WIDTH)
+		return n;
+	buf_str_append(&f->out, str_of(bad));
+	f->unfit = true;
+	return NONE;
+}
+
+/* Behind the %, up to the letter. */
+static void read_verb(struct format *f, struct str *rest, struct verb *v)
+{
+	int64_t number;
+	const char *flag;
+
+	*v = (struct verb){0};
+	f->bad_index = false;
+	while (rest->n && rest->p[0] && (flag = strchr(FLAGS, rest->p[0]))) {
+		v->flags[flag - FLAGS] = true;
+		*rest = str_skip(*rest, 1);
+	}
+	/* Behind it stands a letter or *. */
+	if (read_argument(f, rest))
+		f->bad_index |= rest->n && (ascii_is_digit(rest->p[0]) || rest->p[0] == '.');
+	number = read_number(f, rest, -MAX_WIDTH, "%!(BADWIDTH)");
+	if (number != NONE) {
+		v->flags[LEFT] |= number < 0;
+		v->width = (size_t)(number < 0 ? -number : number);
+	}
+	if (str_starts(*rest, STR("."))) {
+		*rest = str_skip(*rest, 1);
+		read_argument(f, rest);
+		number = read_number(f, rest, 0, "%!(BADPREC)");
+		v->has_precision = number != NONE;
+		v->precision = v->has_precision ? (size_t)number : 0;
+	}
+	read_argument(f, rest);
+}
+
+/* What there is no value for. */
+static void put_fault(struct format *f, struct str rune, const char *fault)
+{
+	f->unfit = true;
+	buf_printf(&f->out, "%%!%.*s(%s)", STR_FMT(rune), fault);
+}
+
+static void put_verb(struct format *f, struct str *rest)
+{
+	struct verb v;
+	uint32_t rune;
+
+	read_verb(f, rest, &v);
+	if (!rest->n) {
+		put_fault(f, STR(""), "NOVERB");
+		return;
+	}
+	v.letter = rest->p[0];
+	v.rune = str_first(*rest, str_utf8_decode(*rest, &rune));
+	*rest = str_skip(*rest, v.rune.n);
+	if (v.letter == '%')
+		buf_putc(&f->out, '%');
+	else if (f->bad_index)
+		put_fault(f, v.rune, "BADINDEX");
+	else if (f->used >= f->e->n_items)
+		put_fault(f, v.rune, "MISSING");
+	else {
+		v.flags[PLUS] &= v.letter != 'v';
+		put_value(f, v, &f->args[f->used++]);
+	}
+}
+
+/* Values that no verb takes. */
+static void put_others(struct format *f)
+{
+	struct verb v = {.letter = 'v'};
+	const char *before = "%!(EXTRA ";
+
+	if (f->chosen)
+		return;
+	while (f->used < f->e->n_items && !f->refused) {
+		const struct andiron_value *value = &f->args[f->used++];
+
+		buf_printf(&f->out, "%s%s", before, type_of(value));
+		before = ", ";
+		if (value->kind == ANDIRON_VALUE_NULL)
+			continue;
+		buf_putc(&f->out, '=');
+		put_value(f, v, value);
+	}
+	f->unfit |= *before == ',';
+	buf_str_append(&f->out, *before == ',' ? STR(")") : STR_NULL);
 }
 
 LIBRARY_FUNCTION(format)
 {
-	struct buf out = library_text();
-	size_t used = 1;
+	struct format f = {.l = l, .e = e, .args = args, .out = library_text(), .used = 1};
 	struct str rest = STR_NULL;
-	uint32_t flags = 0;
-	bool chosen = false;
 
 	if (!library_strings(l, e, args, 1, &rest))
 		return false;
 	for (uint32_t i = 0; i < e->n_items; i++)
-		flags |= args[i].flags;
-	while (rest.n && !out.failed) {
-		size_t at = str_find(rest, '%'), n;
-		bool percent = at < rest.n;
-		struct verb verb;
+		f.flags |= args[i].flags;
+	while (rest.n && !f.out.failed && !f.refused) {
+		size_t at = str_find(rest, '%');
+		bool verb = at < rest.n;
 
-		buf_str_append(&out, str_first(rest, at));
+		buf_str_append(&f.out, str_first(rest, at));
 		rest = str_skip(rest, at + 1);
-		if (str_starts(rest, STR("%"))) {
-			buf_putc(&out, '%');
-			rest = str_skip(rest, 1);
-			continue;
-		}
-		if (!percent)
-			break;
-		n = read_verb(rest, &verb);
-		if (!n)
-			lang_error(l, e->place, NULL, "the format ends within a verb");
-		if (verb.argument) {
-			used = verb.argument;
-			chosen = true;
-		}
-		if (!n || !put_verb(l, e, &out, &verb, args, used++)) {
-			buf_free(&out);
-			return false;
-		}
-		rest = str_skip(rest, n);
+		if (verb)
+			put_verb(&f, &rest);
 	}
-	if (used < e->n_items && !chosen) {
-		lang_error(l, e->place, NULL, "the format takes %zu values, not %u", used - 1,
-			   e->n_items - 1);
-		buf_free(&out);
-		return false;
-	}
-	return library_give(l, e, &out, flags, ret);
+	put_others(&f);
+	if (f.unfit)
+		lang_warning(l, library_argument(e, 0)->place,
+			     "as in Go, its text holds %!VERB(TYPE=VALUE) instead",
+			     "the format does not fit its values");
+	if (!f.refused)
+		return library_give(l, e, &f.out, f.flags, ret);
+	buf_free(&f.out);
+	return false;
 }

@@ -41,7 +41,7 @@ static bool accept(struct reader *r, char c)
 	return true;
 }
 
-static void put_utf8(struct buf *out, uint32_t c)
+void library_utf8(struct buf *out, uint32_t c)
 {
 	if (c < 0x80) {
 		buf_putc(out, (char)c);
@@ -90,7 +90,7 @@ static bool read_unicode(struct reader *r, struct buf *out)
 		else
 			r->rest = before;
 	}
-	put_utf8(out, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
+	library_utf8(out, c >= 0xd800 && c < 0xe000 ? 0xfffd : c);
 	return true;
 }
 

@@ -37,6 +37,9 @@ bool library_open_strings(struct lang *l, const struct expr *e, const struct and
 /* JSON as a value. False after an error at the call's first argument, which the text is from. */
 bool library_json(struct lang *l, const struct expr *e, struct str text, struct andiron_value *ret);
 
+/* Appends a code point. */
+void library_utf8(struct buf *out, uint32_t c);
+
 /* What is neither list nor object as text; false if it is one, and nothing is reported. */
 bool library_scalar(struct lang *l, const struct andiron_value *v, struct str *ret);
 
