@@ -40,6 +40,29 @@ static int put_format(struct conversion *c, const struct setting *s, struct erro
 	return 0;
 }
 
+/* The setting by its name, or by its former one. */
+static const struct setting *find_of(const struct conversion *c, const char *name,
+				     const char *former)
+{
+	const struct setting *found = settings_find(&c->settings, name);
+
+	return found ? found : settings_find(&c->settings, former);
+}
+
+/* Of two tokens its calls carry that of the file: gRPC puts one credential over the other. */
+static int put_token(struct conversion *c, const struct setting *s, struct error *err)
+{
+	const struct setting *file =
+		find_of(c, "remote-store-bearer-token-file", "bearer-token-file");
+
+	if (file && file->text.n)
+		conversion_note(c, "%.*s: left out, since %.*s is used in its place",
+				STR_FMT(s->name), STR_FMT(file->name));
+	else
+		conversion_put(c, SECTION_ENDPOINT, "bearer_token", s->text);
+	return 0;
+}
+
 #define ALWAYS "not needed; it is always so here"
 #define ITSELF "not needed; memory is sized by the machine"
 
@@ -47,7 +70,7 @@ static int put_format(struct conversion *c, const struct setting *s, struct erro
 static const struct counterpart parca_agent_settings[] = {
 	{"remote-store-address", IS_MOOT},
 	{"remote-store-insecure", IS_MOOT_BOOL},
-	{"remote-store-bearer-token", PUT_TEXT, SECTION_ENDPOINT, "bearer_token"},
+	{"remote-store-bearer-token", PUT_OWN, .put = put_token},
 	{"remote-store-bearer-token-file", PUT_TEXT, SECTION_ENDPOINT, "bearer_token_file"},
 	{"remote-store-insecure-skip-verify", PUT_BOOL, SECTION_TLS, "insecure_skip_verify"},
 	{"remote-store-client-cert", PUT_TEXT, SECTION_TLS, "cert_file"},
@@ -61,7 +84,7 @@ static const struct counterpart parca_agent_settings[] = {
 	/* Before its 0.10. */
 	{"store-address", IS_MOOT},
 	{"insecure", IS_MOOT_BOOL},
-	{"bearer-token", PUT_TEXT, SECTION_ENDPOINT, "bearer_token"},
+	{"bearer-token", PUT_OWN, .put = put_token},
 	{"bearer-token-file", PUT_TEXT, SECTION_ENDPOINT, "bearer_token_file"},
 	{"insecure-skip-verify", PUT_BOOL, SECTION_TLS, "insecure_skip_verify"},
 	{"node", PUT_OWN, .put = put_node},
@@ -289,15 +312,6 @@ static int read_file(struct conversion *c, const char *path, struct str text, st
 static bool says_true(const struct setting *s)
 {
 	return s && !str_is(s->text, "false") && !str_is(s->text, "0");
-}
-
-/* The setting by its name, or by its former one. */
-static const struct setting *find_of(const struct conversion *c, const char *name,
-				     const char *former)
-{
-	const struct setting *found = settings_find(&c->settings, name);
-
-	return found ? found : settings_find(&c->settings, former);
 }
 
 int convert_parca_agent(struct conversion *c, const char *path, struct str text, int argc,
