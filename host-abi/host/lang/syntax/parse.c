@@ -20,8 +20,12 @@ void parser_advance(struct parser *p)
 	/* More would not be shown; this is no configuration. */
 	if (p->n_errors > PARSE_MAX_ERRORS)
 		p->token.kind = TOKEN_EOF;
-	if (p->token.kind == TOKEN_ILLEGAL)
-		parser_error(p, p->token.place, p->token.hint, "%s", p->token.problem);
+	if (p->token.kind != TOKEN_ILLEGAL)
+		return;
+	parser_error(p, p->token.place, p->token.hint, "%s", p->token.problem);
+	/* YAML, of which each line would be an error. */
+	if (!p->depth && str_is(p->token.text, ":"))
+		p->token.kind = TOKEN_EOF;
 }
 
 bool parser_accept(struct parser *p, uint8_t kind)

@@ -186,6 +186,16 @@ TEST(statements)
 		    "      |        ^\n"
 		    "  a name and its value are joined by \"=\"; of a YAML file, give what stands "
 		    "below config.alloy\n");
+	/* A whole file of it is one mistake. */
+	expect_plan("data:\n"
+		    "  config.alloy: |\n"
+		    "    test.any \"a\" { value = }\n"
+		    "kind: ConfigMap\n",
+		    "f:1:5: error: \":\" means nothing here\n"
+		    "    1 | data:\n"
+		    "      |     ^\n"
+		    "  a name and its value are joined by \"=\"; of a YAML file, give what stands "
+		    "below config.alloy\n");
 }
 
 /* What recurses is bounded, however the levels are made. */
