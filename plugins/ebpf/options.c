@@ -15,6 +15,8 @@
 static const char *const demangle_words[] = {"none", "simplified", "templates", "full", NULL};
 static const char *const comm_words[] = {"none", "label", "stackframe", "both", NULL};
 
+#define MAX_RATE 999 /* samples per second and CPU */
+
 #define IGNORED(type_, name_, default_, ...)                                                       \
 	OPTION(type_, name_, default_, __VA_ARGS__, .flags = ANDIRON_OPTION_IGNORED)
 #define FRAMES(name_, language)                                                                    \
@@ -49,7 +51,8 @@ static const struct andiron_option items[] = {
 	OPTION(MAP, "default_target", NULL,
 	       "Labels of what belongs to no target, with targets_only = false.",
 	       .flags = ANDIRON_OPTION_LENIENT),
-	OPTION(INT, "sample_rate", "19", "Samples per second and CPU.", .min = 1, .max = 999),
+	OPTION(INT, "sample_rate", "19", "Samples per second and CPU; at most 999.", .min = 1,
+	       .max = INT64_MAX),
 	OPTION(DURATION, "collect_interval", "\"15s\"",
 	       "Time covered by one profile; less where some 40,000 samples come in that time.",
 	       .min = NS_PER_SEC, .max = 3600 * NS_PER_SEC),
@@ -321,12 +324,18 @@ static uint32_t share_of(double share)
 	return share >= 1 ? UINT32_MAX : (uint32_t)(share * UINT32_MAX) + 1;
 }
 
+/* More is taken, as Alloy does, and warned of. */
+static uint32_t rate_of(int64_t rate)
+{
+	return rate > MAX_RATE ? MAX_RATE : (uint32_t)rate;
+}
+
 int ebpf_options_read(struct ebpf_options *o, const struct andiron_value *args)
 {
 	uint32_t comm = word_index(comm_words, value_str(args, "comm", STR("none")));
 	struct ebpf_options read = {
 		.interval_ns = value_int(args, "collect_interval", 15 * NS_PER_SEC),
-		.rate_hz = (uint32_t)value_int(args, "sample_rate", 19),
+		.rate_hz = rate_of(value_int(args, "sample_rate", 19)),
 		.demangle = word_index(demangle_words, value_str(args, "demangle", STR("none"))),
 		.targets_only = value_bool(args, "targets_only", true),
 		.lazy = value_bool(args, "lazy_mode", false),
@@ -393,6 +402,21 @@ static void check_default_target(const struct andiron_host *host, struct andiron
 	}
 }
 
+static void check_rate(const struct andiron_host *host, struct andiron_report *report,
+		       const struct andiron_value *v, int64_t rate)
+{
+	if (rate > MAX_RATE)
+		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
+			   "%d samples per second and CPU are taken, not %lld: that is the most; "
+			   "97 rarely show less",
+			   MAX_RATE, (long long)rate);
+	else if (rate > 250)
+		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
+			   "%lld samples per second and CPU cost several times "
+			   "what 97 do and rarely show more",
+			   (long long)rate);
+}
+
 int32_t ebpf_options_validate(const struct andiron_host *host, const struct andiron_value *args,
 			      struct andiron_report *report)
 {
@@ -415,10 +439,7 @@ int32_t ebpf_options_validate(const struct andiron_host *host, const struct andi
 			   "off_cpu_threshold is over 1, so it is taken for thousandths, as "
 			   "other profilers once counted; write 0.05 for 50");
 	v = value_get(args, "sample_rate");
-	if (v && value_int(args, "sample_rate", 19) > 250)
-		abi_report(host, report, ANDIRON_REPORT_WARNING, v,
-			   "%lld samples per second and CPU cost several times "
-			   "what 97 do and rarely show more",
-			   (long long)v->integer);
+	if (v)
+		check_rate(host, report, v, value_int(args, "sample_rate", 19));
 	return 0;
 }
