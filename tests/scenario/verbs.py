@@ -40,7 +40,15 @@ pyroscope.scrape "s" {
     profile.heap { }
     profile.allocs { }
     profile.godeltaprof_heap { }
+    profile.threadcreate { }
+    profile.wall { }
   }
+  metrics_path = "/debug"
+}
+pyroscope.ebpf "e" {
+  forward_to   = [pyroscope.write.w.receiver]
+  java_enabled = true
+  frequency    = 97
 }
 pyroscope.write "w" {
   endpoint {
@@ -54,6 +62,11 @@ HINTS = [
     'did you mean "profile.memory"?',
     'did you mean "profile.memory"?',
     'did you mean "profile.godeltaprof_memory"?',
+    'others are profile.custom "NAME" { … }, each with its path',
+    'others are profile.custom "NAME" { … }, each with its path',
+    "profiles have their paths in profiling_config",
+    'did you mean "hotspot_enabled"?',
+    'did you mean "sample_rate"?',
     'write headers = {"X-Scope-OrgID" = "…"}',
     'did you mean "remote_timeout"?',
 ]
@@ -113,6 +126,8 @@ def validates():
     write("foreign.alloy", FOREIGN)
     r = andiron("validate", "--json", "foreign.alloy").expect(1)
     assert [f["hint"] for f in json.loads(r.out)["findings"]] == HINTS, r.out
+    write("fast.alloy", GOOD.replace("  targets  ", "  sample_rate = 1000\n  targets  "))
+    andiron("validate", "fast.alloy").expect(0, "999 samples per second", "not 1000")
     write("declared.alloy", 'declare "a" {\n}\n')
     andiron("validate", "declared.alloy").expect(0, "valid: 0 components")
     write("bad.alloy", "unknown {\n}\n")

@@ -59,24 +59,46 @@ static const char *misplaced(struct lang *l, const struct andiron_option *block,
 	return NULL;
 }
 
-/* Names of other agents, of pprof's pages and of former versions, and the option that does that. */
-static const struct {
-	char name[26], ours[28], hint[44];
-} foreign[] = {
-	{"profile.heap", "profile.memory", "did you mean \"profile.memory\"?"},
-	{"profile.allocs", "profile.memory", "did you mean \"profile.memory\"?"},
-	{"profile.godeltaprof_heap", "profile.godeltaprof_memory",
-	 "did you mean \"profile.godeltaprof_memory\"?"},
-	{"tenant_id", "headers", "write headers = {\"X-Scope-OrgID\" = \"…\"}"},
-	{"timeout", "remote_timeout", "did you mean \"remote_timeout\"?"},
-};
+/* Names of other agents, of pprof's pages and of former versions; the option that does that; and a
+ * hint, or nothing where that is the option's name. */
+static const char foreign[] = "profile.heap\0profile.memory\0\0"
+			      "profile.allocs\0profile.memory\0\0"
+			      "profile.godeltaprof_heap\0profile.godeltaprof_memory\0\0"
+			      "metrics_path\0profiling_config\0"
+			      "profiles have their paths in profiling_config\0"
+			      "profile_path\0profiling_config\0"
+			      "profiles have their paths in profiling_config\0"
+			      "java_enabled\0hotspot_enabled\0\0"
+			      "nodejs_enabled\0v8_enabled\0\0"
+			      "frequency\0sample_rate\0\0"
+			      "sample_frequency\0sample_rate\0\0"
+			      "user\0username\0\0"
+			      "write_relabel_config\0url\0"
+			      "have a pyroscope.relabel before this component\0"
+			      "tenant_id\0headers\0write headers = {\"X-Scope-OrgID\" = \"…\"}\0"
+			      "timeout\0remote_timeout\0\0";
 
 /* What the body's option is called in another agent. */
-static const char *called(const struct stmt *s, const char *option)
+static const char *called(struct lang *l, const struct stmt *s, const char *option)
 {
-	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		if (str_is(s->name, foreign[i].name) && strcmp(option, foreign[i].ours) == 0)
-			return foreign[i].hint;
+	const char *name = foreign, *ours, *hint;
+
+	for (; *name; name = hint + strlen(hint) + 1) {
+		ours = name + strlen(name) + 1;
+		hint = ours + strlen(ours) + 1;
+		if (str_is(s->name, name) && strcmp(option, ours) == 0)
+			return *hint ? hint
+				     : arena_printf(l->arena, "did you mean \"%s\"?", ours);
+	}
+	return NULL;
+}
+
+/* What may have any name has a block for it, if the body has such. */
+static const char *any_name(const struct stmt *s, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n && s->block && str_starts(s->name, STR("profile.")); i++)
+		if (strcmp(names[i], "profile.custom") == 0)
+			return "others are profile.custom \"NAME\" { … }, each with its path";
 	return NULL;
 }
 
@@ -95,10 +117,10 @@ static void unknown(struct body *body, const struct stmt *s)
 		if (!hint)
 			hint = misplaced(l, option, s);
 		if (!hint)
-			hint = called(s, option->name);
+			hint = called(l, s, option->name);
 	}
 	if (!hint && names)
-		hint = diag_suggest(l->diags, s->name, names, n);
+		hint = diag_suggest(l->diags, s->name, names, n) ?: any_name(s, names, n);
 	lang_error(l, s->place, hint,
 		   "%s has no %s \"%.*s\"", body->owner->name, kind_of(s->block),
 		   STR_FMT(str_first(s->name, 200)));
