@@ -33,7 +33,7 @@ const char *http_url_fault(struct str url)
 	struct str host = http_host(url);
 
 	if (url.n == 0)
-		return "is empty; it must begin with http:// or https://";
+		return "is empty, as an unset variable is; it must begin with http:// or https://";
 	if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
 		return "must begin with http:// or https://";
 	if (url.n > URL_MAX)

@@ -323,6 +323,9 @@ bool import_block(struct draft *d, const struct scope *scope, const struct stmt 
 	if (kinds[kind].refused) {
 		lang_error(&d->l, s->place, kinds[kind].refused, "%s is not supported",
 			   kinds[kind].name);
+		made = import_new(d, scope, s);
+		if (made)
+			made->failed = true;
 		return false;
 	}
 	if (scope->depth >= MAX_DEPTH) {

@@ -36,7 +36,8 @@ TEST(knows_urls_that_cannot_be_asked)
 
 	expect_fault("http://a", NULL);
 	expect_fault("https://u:p@[::1]:4040/b?c=d@e", NULL);
-	expect_fault("", "is empty; it must begin with http:// or https://");
+	expect_fault("", "is empty, as an unset variable is; it must begin with http:// or "
+			 "https://");
 	expect_fault("a:4040", "must begin with http:// or https://");
 	expect_fault("ftp://a", "must begin with http:// or https://");
 	expect_fault("https://", "names no host");

@@ -2,6 +2,7 @@
 /* The parser: statements, and how it goes on after an error. */
 #include "host/lang/syntax/parser.h"
 
+#include "base/ascii.h"
 #include "base/check.h"
 
 bool parser_first(struct parser *p, uint32_t line)
@@ -23,8 +24,8 @@ void parser_advance(struct parser *p)
 	if (p->token.kind != TOKEN_ILLEGAL)
 		return;
 	parser_error(p, p->token.place, p->token.hint, "%s", p->token.problem);
-	/* YAML, of which each line would be an error. */
-	if (!p->depth && str_is(p->token.text, ":"))
+	/* YAML begins so, and each line of it would be an error. */
+	if (p->n_nodes <= 1 && str_is(p->token.text, ":"))
 		p->token.kind = TOKEN_EOF;
 }
 
@@ -162,6 +163,23 @@ static bool parse_name(struct parser *p, struct stmt *s)
 	return true;
 }
 
+#define LABELS "a label begins with a letter or _ and goes on with letters, digits and _"
+
+/* Most often there is a hyphen in it. */
+static const char *label_hint(struct parser *p, struct str label)
+{
+	char *fit = label.n > 200 ? NULL : arena_printf(p->l->arena, "%.*s", STR_FMT(label));
+
+	for (char *c = fit; c && *c; c++) {
+		if (*c & '\x80')
+			return LABELS;
+		*c = ascii_is_alnum(*c) ? *c : '_';
+	}
+	return fit && scan_is_ident(str_of(fit))
+		       ? arena_printf(p->l->arena, LABELS ": write \"%s\"", fit)
+		       : LABELS;
+}
+
 /* A label is empty or one identifier. */
 static void parse_label(struct parser *p, struct stmt *s)
 {
@@ -173,10 +191,8 @@ static void parse_label(struct parser *p, struct stmt *s)
 	s->label = label;
 	s->label_place = p->token.place;
 	if (label.n && !scan_is_ident(label))
-		parser_error(
-			p, p->token.place,
-			"a label begins with a letter or _ and goes on with letters, digits and _",
-			"\"%.*s\" cannot be a label", STR_FMT(str_first(label, 200)));
+		parser_error(p, p->token.place, label_hint(p, label), "\"%.*s\" cannot be a label",
+			     STR_FMT(str_first(label, 200)));
 	parser_advance(p);
 }
 

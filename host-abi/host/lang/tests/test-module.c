@@ -180,7 +180,8 @@ TEST(import_of_text)
 		    "node lib.one.x/test.any.a: {value=1}\n");
 	expect_plan("import.string \"lib\" {\n  content = `test.any \"a\" {}`\n}\n"
 		    "import.git \"g\" {\n  repository = \"x\"\n}\n"
-		    "lib.two \"x\" {}\n",
+		    "lib.two \"x\" {}\n"
+		    "g.one \"x\" {}\n",
 		    "content of f:2:1:1: error: test.any cannot stand in a module\n"
 		    "    1 | test.any \"a\" {}\n"
 		    "      | ^~~~~~~~\n"

@@ -155,7 +155,8 @@ TEST(statements)
 		    "f:1:10: error: \"a b\" cannot be a label\n"
 		    "    1 | test.any \"a b\" { }\n"
 		    "      |          ^~~~~\n"
-		    "  a label begins with a letter or _ and goes on with letters, digits and _\n");
+		    "  a label begins with a letter or _ and goes on with letters, digits and _: "
+		    "write \"a_b\"\n");
 	expect_plan("test.any \"a\" {\n"
 		    "  value = 1\n",
 		    "f:1:1: error: the block test.any is never closed\n"
@@ -196,6 +197,21 @@ TEST(statements)
 		    "      |     ^\n"
 		    "  a name and its value are joined by \"=\"; of a YAML file, give what stands "
 		    "below config.alloy\n");
+}
+
+TEST(keeps_what_stands_around_a_colon)
+{
+	expect_plan("test.any \"a\" { }\n"
+		    "test.any: \"b\" { }\n"
+		    "test.any \"c\" { x = 1 }\n",
+		    "f:2:9: error: \":\" means nothing here\n"
+		    "    2 | test.any: \"b\" { }\n"
+		    "      |         ^\n"
+		    "  a name and its value are joined by \"=\"; of a YAML file, give what stands "
+		    "below config.alloy\n"
+		    "f:3:16: error: test.any has no argument \"x\"\n"
+		    "    3 | test.any \"c\" { x = 1 }\n"
+		    "      |                ^\n");
 }
 
 /* What recurses is bounded, however the levels are made. */
