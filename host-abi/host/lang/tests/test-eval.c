@@ -147,6 +147,10 @@ TEST(coalesced)
 					     "    2 |   value = coalesce(1, none)\n"
 					     "      |                       ^~~~\n"
 					     "  text stands in double quotes: \"none\"\n");
+	expect_no_value("True", "f:2:11: error: the name True means nothing here\n"
+				"    2 |   value = True\n"
+				"      |           ^~~~\n"
+				"  write true or false\n");
 	expect_plan("pyroscope.write \"w\" {}\ntest.any \"a\" {\n"
 		    "  value = pyroscope.write.w.receiver == 1 || coalesce(\n"
 		    "    pyroscope.write.w.receiver, true)\n}\n",

@@ -304,6 +304,17 @@ static bool eval_constant(struct lang *l, const struct expr *e, struct str path,
 	return false;
 }
 
+/* In YAML or in Python. */
+static bool is_boolean(struct str word)
+{
+	static const char words[][6] = {"yes", "no", "on", "off", "True", "False"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (str_is(word, words[i]))
+			return true;
+	return false;
+}
+
 static bool refuse_name(struct lang *l, const struct expr *e, struct str path)
 {
 	struct str id = str_first(path, str_rfind(path, '.'));
@@ -313,8 +324,10 @@ static bool refuse_name(struct lang *l, const struct expr *e, struct str path)
 			   STR_FMT(str_first(path, 200)));
 	else if (id.n == path.n)
 		lang_error(l, e->place,
-			   arena_printf(l->arena, "text stands in double quotes: \"%.*s\"",
-					STR_FMT(str_first(path, 200))),
+			   is_boolean(path) ? "write true or false"
+					    : arena_printf(l->arena,
+							   "text stands in double quotes: \"%.*s\"",
+							   STR_FMT(str_first(path, 200))),
 			   "the name %.*s means nothing here", STR_FMT(str_first(path, 200)));
 	else
 		lang_error(l, e->place,
