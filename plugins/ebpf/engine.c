@@ -55,7 +55,7 @@ int engine_new(uint64_t producer, struct ebpf_options *options,
 	e->options = *options;
 	e->objects = *objects;
 	e->out = *out;
-	e->processes.proc = -1;
+	e->processes.proc = e->processes.cgroups.root = -1;
 	e->files = mapped_files_new(&e->objects);
 	e->matcher = matcher_new();
 	e->intake = (struct intake){.options = &e->options,

@@ -44,6 +44,7 @@ static bool same_key(const void *context, uint32_t position)
 int processes_init(struct processes *t, struct mapped_files *files)
 {
 	*t = (struct processes){.files = files};
+	known_cgroups_init(&t->cgroups);
 	t->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return t->proc < 0 ? -errno : 0;
 }
@@ -63,6 +64,7 @@ void processes_fini(struct processes *t)
 	index_free(&t->generations);
 	proc_info_free(&t->info);
 	buf_free(&t->text);
+	known_cgroups_fini(&t->cgroups);
 	if (t->proc >= 0)
 		close(t->proc);
 	t->proc = -1;
@@ -187,6 +189,18 @@ void process_enter_cgroup(struct process *p, uint64_t cgroup)
 	p->cgroup = cgroup;
 }
 
+/* A thread of the kernel says nothing of the others of its cgroup. */
+static bool is_known(const struct processes *t, struct process *p)
+{
+	const char *container = known_cgroups_find(&t->cgroups, p->cgroup);
+
+	if (!container || p->comm[0] == '\0' || p->kthread)
+		return false;
+	memcpy(p->container, container, sizeof(p->container));
+	p->known = true;
+	return true;
+}
+
 void process_identify(struct processes *t, struct process *p)
 {
 	char container[CONTAINER_ID_MAX] = "";
@@ -194,6 +208,8 @@ void process_identify(struct processes *t, struct process *p)
 	if (p->read)
 		return;
 	p->read = true;
+	if (is_known(t, p))
+		return;
 	if (proc_read(t->proc, p->key.tgid, PROC_CGROUP, &t->info) != 0 ||
 	    !proc_same_start(t->info.start_ns, p->key.start_ns))
 		return;
@@ -207,6 +223,8 @@ void process_identify(struct processes *t, struct process *p)
 		return;
 	memcpy(p->container, container, sizeof(container));
 	p->known = container[0] || !p->kthread;
+	if (!p->kthread)
+		known_cgroups_learn(&t->cgroups, p->cgroup, t->info.cgroup);
 }
 
 /* A process whose mappings are being read. */

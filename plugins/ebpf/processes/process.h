@@ -3,6 +3,7 @@
  * /proc as soon as the kernel side reports them, so that one of a few milliseconds is known too. */
 #pragma once
 
+#include "ebpf/processes/known-cgroups.h"
 #include "ebpf/processes/maps.h"
 #include "ebpf/processes/target-match.h"
 #include "ebpf/processes/procmap.h"
@@ -54,6 +55,7 @@ struct processes {
 	struct index index;
 	struct index generations; /* one process for each generation: who knows most of it */
 	struct mapped_files *files;
+	struct known_cgroups cgroups;
 	struct procmap procmap;
 	struct proc_info info; /* reused */
 	struct buf text;
@@ -72,7 +74,8 @@ struct process *processes_get(struct processes *t, const struct sampler_process_
 /* Takes over what the kernel side says; its mappings are stale then. NULL when memory is short. */
 struct process *processes_note(struct processes *t, const struct sampler_process *record);
 
-/* Reads name and container, once. Costs ~10 system calls. */
+/* Reads name and container, once. Costs ~10 system calls, and none where the kernel side has told
+ * the name, and the cgroup is known. */
 void process_identify(struct processes *t, struct process *p);
 /* It was seen in that cgroup; in another one than before, it is identified anew. */
 void process_enter_cgroup(struct process *p, uint64_t cgroup);
