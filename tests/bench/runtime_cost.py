@@ -8,6 +8,7 @@ are differences of two agents that sample the same processes, one of them withou
 """
 
 import contextlib
+import glob
 import os
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ BESIDE = [rods.LOADS[name] for name in ("openssl", "gzip", "perl", "gcc")]
 FIRST = ["nice", "-n", "-15", "sh", "-c", 'echo -15 >/proc/self/autogroup; exec "$0" "$@"']
 NONE = "python_enabled = false\n  hotspot_enabled = false\n  v8_enabled = false"
 WORK, REST = "0", "0.02"
+CONTAINER = "5e" * 32
 
 
 def real(name):
@@ -113,13 +115,20 @@ class Pair:
 
     def __init__(self, stack, config=to_file):
         self.pids = []
-        for more in ("", NONE):
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
+        self.folders = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(2)]
+        for folder, more in zip(self.folders, ("", NONE)):
             self.pids.append(stack.enter_context(agent(ANDIRON, folder, config(folder, more))).pid)
 
     def more(self, measure):
         with_them, without = map(measure, self.pids)
         return with_them - without
+
+    def samples(self):
+        """Those taken since its start, up to the end of the last interval."""
+        for line in rods.ask(f"{self.folders[0]}/status", "/metrics").splitlines():
+            if line.startswith("andiron_ebpf_samples_taken_total"):
+                return float(line.split()[-1])
+        return 0
 
     def cpu_percent(self, seconds):
         """(with runtimes, without), of a core, with all that they have started."""
@@ -129,22 +138,68 @@ class Pair:
         return [(all_ms(pid) - ms) / took / 10 for pid, ms in zip(self.pids, before)]
 
 
-def mixed(loads):
+def eight(loads, config, into, name):
     """Agent CPU over eight programs, four of them managed, with what is pushed each 15 seconds. The
-    beginning has the first look at each file and process; what comes then is the steady state, in
-    which what else the machine does is sampled, too."""
+    beginning has the first look at each file and process; what comes then is the steady state."""
     managed = [[*command, WORK] for command in loads.values()]
     with contextlib.ExitStack() as stack:
         push = PUSH.format(url=stack.enter_context(server()))
         to = {"to": "pyroscope.write.server.receiver", "interval": "15s", "comm": "none"}
-        stack.enter_context(rods.load(BESIDE + managed + [rods.LOADS["python3"]]))
-        pair = Pair(stack, lambda _, more: EBPF.format(**to, more=more) + push)
+        programs = [into + command for command in BESIDE + managed + [rods.LOADS["python3"]]]
+        stack.enter_context(rods.load(programs))
+        pair = Pair(stack, lambda _, more: config.format(**to, more=more) + push)
         first, later = (60, 180) if rods.LONG else (15, 15)
+        full = 97 * CPUS * (first + later)
         for when, seconds in (("from its start", first), ("then", later)):
             used, without = pair.cpu_percent(seconds)
-            name = f"97 Hz, eight programs, four managed, pushing, {seconds} s {when}: agent CPU"
-            figure(name, used, "% of a core", None if when != "then" else 0.8)
+            title = f"97 Hz, {name}, pushing, {seconds} s {when}: agent CPU"
+            figure(title, used, "% of a core", None if when != "then" else 0.8)
             figure("the same without runtimes", without, "% of a core")
+        figure("samples taken since its start", pair.samples(), f"of {full:.0f} at full speed")
+
+
+def mixed(loads):
+    """What else the machine does is sampled, too."""
+    eight(loads, EBPF, [], "eight programs, four managed")
+
+
+def hierarchies():
+    """Where cgroups can be made, but for those that share out CPUs: in a group of its own the load
+    would get as much as one other program."""
+    root = "/sys/fs/cgroup"
+    many = [root] if os.path.exists(f"{root}/cgroup.procs") else glob.glob(f"{root}/*")
+    kept = [one for one in many if os.access(f"{one}/cgroup.procs", os.W_OK)]
+    sharing = {"cpu", "cpuacct", "cpuset"}
+    return [one for one in kept if not sharing & set(os.path.basename(one).split(","))]
+
+
+@contextlib.contextmanager
+def container():
+    """What begins a command so that it runs in a container of that id."""
+    made = [f"{one}/{CONTAINER}" for one in hierarchies()]
+    for group in made:
+        os.makedirs(group, exist_ok=True)
+    enter = "".join(f"echo $$ >{group}/cgroup.procs; " for group in made)
+    try:
+        yield ["sh", "-c", enter + 'exec "$0" "$@"']
+    finally:
+        for group in made:
+            rods.until(lambda one=group: removed(one))
+
+
+def removed(group):
+    """Once its last process has gone."""
+    with contextlib.suppress(OSError):
+        os.rmdir(group)
+    return not os.path.exists(group)
+
+
+def alone(loads):
+    """They are a container, and the only target."""
+    target = f'targets_only = true\n  targets = [{{{{"__container_id__" = "{CONTAINER}"}}}}]'
+    with container() as into:
+        config = EBPF.replace("targets_only     = false", target)
+        eight(loads, config, into, "eight programs, four managed, the only target")
 
 
 def memory(loads):
@@ -233,7 +288,7 @@ def crowds(loads):
 
 with tempfile.TemporaryDirectory() as classes:
     found = commands(classes)
-    for part in (walks, mixed, memory, attach, crowds):
+    for part in (walks, mixed, alone, memory, attach, crowds):
         if not PARTS or part.__name__ in PARTS:
             part(found)
 finish()
