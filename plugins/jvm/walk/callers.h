@@ -72,14 +72,75 @@ JVM_GLOBAL int jvm_words_handed(__u32 cpu, __u64 pc)
 	return first && pop_bytes(s->bytes + 8 + first);
 }
 
+/* Length of the instruction at b: mov reg, reg; a load of any register from N(%rsp); vzeroupper. 0:
+ * it is another. */
+JVM_INLINE __u32 reload_bytes(const __u8 *b)
+{
+	__u32 at = b[0] == 0x62 ? 5 : b[0] == 0xc4 ? 4 : b[0] == 0xc5 ? 3 : 2; /* where ModRM is */
+
+	if (b[0] == 0xc5 && b[1] == 0xf8 && b[2] == 0x77)
+		return 3;
+	if (b[0] == 0xf2 || b[0] == 0xf3 || b[0] == 0x66)
+		at = (b[1] & 0xf0) == 0x40 ? 4 : 3;
+	else if (at == 2 && ((b[0] & 0xf8) != 0x48 || b[1] != 0x8b))
+		return 0;
+	if (at == 2 && b[2] >= 0xc0)
+		return 3;
+	if ((b[at] & 7) != 4 || b[at + 1] != 0x24 || b[at] >= 0xc0)
+		return 0;
+	return at + 2 + (b[at] >> 6 == 1 ? 1 : b[at] >> 6 == 2 ? 4 : 0);
+}
+
+/* Goes over one instruction of s->bytes that gives a register back: where the next one is. */
+JVM_GLOBAL int jvm_reload_skip(__u32 cpu, __u32 at)
+{
+	const struct jvm_state *s = h_state(cpu);
+
+	return s && at <= 128 ? (int)(at + reload_bytes(s->bytes + at)) : (int)at;
+}
+
+/* A barrier's rare path, which compilers put behind the method, keeps registers and arguments below
+ * the frame while it calls native code or a stub, which returns to pc:
+ * [push %rax]; sub $N, %rsp; …; call; …; add $N, %rsp; [mov]; [pop %rax]; jmp.
+ * Those bytes << 8, and how far behind pc that jump is; 0: the code is another. */
+JVM_GLOBAL int jvm_registers_kept(__u32 cpu, __u64 pc)
+{
+	struct jvm_state *s = h_state(cpu);
+	__u32 at = 0, before = ~0u, n, pop;
+	const __u8 *b;
+
+	if (!s || h_read(s->bytes, 144, pc) != 0)
+		return 0;
+	for (int i = 0; i < 24 && before != at; i++) {
+		before = at;
+		at = (__u32)jvm_reload_skip(cpu, at);
+	}
+	if (at > 128)
+		return 0;
+	b = s->bytes + at;
+	n = b[1] == 0x83 ? b[3] : at32(b, 3);
+	if (b[0] != 0x48 || (b[1] != 0x83 && b[1] != 0x81) || b[2] != 0xc4 ||
+	    n > (b[1] == 0x83 ? 0x7f : 2048) || n & 15)
+		return 0;
+	at += b[1] == 0x83 ? 4 : 7;
+	b = s->bytes + at;
+	if ((b[0] & 0xf8) == 0x48 && b[1] == 0x8b && b[2] >= 0xc0)
+		at += 3;
+	pop = s->bytes[at] == 0x58;
+	at += pop;
+	if (s->bytes[at] != 0xe9 && s->bytes[at] != 0xeb)
+		return 0;
+	return (int)((n + 8 * pop) << 8 | at);
+}
+
 JVM_INLINE int compiled_fits(__u32 cpu, struct jvm_state *s, __u64 ret, __u64 sp, __u64 fp)
 {
 	if (jvm_blob_find(cpu, ret) != 0)
 		return 0;
 	if (!s->nmethod && s->frame_size < 16)
 		return frame_pointer_fits(fp, sp, 1u << 16);
-	if (s->nmethod && s->stub_left && jvm_words_handed(cpu, ret))
-		sp += 16;
+	if (s->nmethod && s->stub_left)
+		sp += jvm_words_handed(cpu, ret) ? 16 : (__u32)jvm_registers_kept(cpu, ret) >> 8;
 	if (s->frame_size >= 16)
 		sp += s->frame_size - 8;
 	return heap_of(s, word_at(sp)) >= 0;

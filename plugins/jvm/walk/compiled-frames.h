@@ -73,6 +73,9 @@ JVM_INLINE enum jvm_step frame_leave(struct jvm_state *s, struct andiron_walk *w
 
 	if (s->nmethod && s->stub_left && jvm_words_handed(s->cpu, w->pc))
 		sp += 16;
+	else if (s->nmethod && s->no_method_left)
+		sp += (__u32)jvm_registers_kept(s->cpu, w->pc) >> 8;
+	s->no_method_left = !s->nmethod;
 	s->stub_left = 0;
 	if (s->frame_size < 16)
 		return frame_left(s, w, w->regs[JVM_SP] + 8, w->regs[JVM_FP]);
@@ -500,6 +503,7 @@ JVM_GLOBAL int jvm_stub_step(__u32 cpu)
 		return JVM_STEP_LOST;
 	leaf = w->exact && JVM_ALL_KNOWN(w);
 	s->stub_left = leaf;
+	s->no_method_left = 1;
 	sp = w->regs[JVM_SP];
 	fp = w->regs[JVM_FP];
 	if (!leaf && s->process.at.entry_words && s->frame_size < 16 && !returns(s, w->pc))

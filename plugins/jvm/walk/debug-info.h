@@ -9,8 +9,7 @@
  * The outermost scope is the blob's own method. If it is not, what was read is not believed. */
 #pragma once
 
-#include "jvm/walk/code-blobs.h"
-#include "jvm/walk/methods.h"
+#include "jvm/walk/callers.h"
 
 #define JVM_SEARCH 17 /* steps, for at most 64 K places */
 
@@ -195,14 +194,15 @@ JVM_GLOBAL int jvm_places_meet(__u32 cpu, __u32 index)
 	return 0;
 }
 
-/* C1 puts rare paths behind the method: what they have called, as a barrier of the collector's, has
- * no debug information, and they jump back to where they came from. There s->offset goes; 0: there
- * is no such jump. */
-JVM_INLINE int jump_follow(struct jvm_state *s)
+/* The compilers put rare paths behind the method: what they have called, as a barrier of the
+ * collector's, has no debug information, and they jump back to where they came from. There
+ * s->offset goes; 0: there is no such jump. */
+JVM_INLINE int jump_follow(__u32 cpu, struct jvm_state *s)
 {
-	__u64 to = s->offset;
+	__u64 from = s->offset + ((__u32)jvm_registers_kept(cpu, s->code + s->offset) & 0xff),
+	      to = from;
 
-	if (h_read(s->bytes, 8, s->code + s->offset) != 0)
+	if (h_read(s->bytes, 8, s->code + from) != 0)
 		return 0;
 	if (s->bytes[0] == 0xe9) /* jmp, by 32 or 8 bits */
 		to += 5 + (__u64)(__s64)(__s32)at32(s->bytes, 1);
@@ -221,7 +221,7 @@ JVM_INLINE int site_scopes(__u32 cpu, struct jvm_state *s)
 
 	if (!s->call || (error == 0 && s->pc_offset == s->offset))
 		return error;
-	if (jump_follow(s))
+	if (jump_follow(cpu, s))
 		return jvm_place_learn(cpu, place_search(s));
 	if (error != 0 || index == 0)
 		return error;

@@ -84,10 +84,10 @@ struct jvm_state {
 
 	/* jvm_prologue_step(): how far the entry has been read, and what it has done so far. */
 	__u32 prologue_at, prologue_limit;
-	__u32 pushed; /* the caller's frame pointer */
-	__u32 framed; /* the stack pointer is the frame's */
-	__u32 saved;  /* the caller's frame pointer is at its place in the frame */
-	__u32 reserved;
+	__u32 pushed;         /* the caller's frame pointer */
+	__u32 framed;         /* the stack pointer is the frame's */
+	__u32 saved;          /* the caller's frame pointer is at its place in the frame */
+	__u32 no_method_left; /* the frame before was a stub's or native code's */
 
 	/* jvm_method_know(): asked for, and its answer. */
 	__u64 method;

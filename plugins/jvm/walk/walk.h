@@ -31,8 +31,10 @@ JVM_GLOBAL int jvm_frame(__u32 cpu)
 		return JVM_STEP_LOST;
 	if (heap_of(s, w->pc) < 0)
 		return JVM_STEP_NATIVE;
-	if (in_interpreter(s, w->pc))
+	if (in_interpreter(s, w->pc)) {
+		s->no_method_left = 0;
 		return jvm_interpreter_step(cpu);
+	}
 	if (w->pc == s->process.call_stub)
 		return call_stub_leave(w);
 	if (jvm_blob_find(cpu, w->pc) != 0)
@@ -63,6 +65,7 @@ JVM_INLINE void jvm_walk(__u32 cpu, struct jvm_state *s, struct andiron_walk *w)
 	s->cpu = cpu;
 	s->blob = s->proved = s->site_id = 0;
 	s->stub_left = 0;
+	s->no_method_left = !w->exact;
 	if (w->switches <= s->switches) /* another stack */
 		s->reads = 0;
 	s->switches = w->switches;

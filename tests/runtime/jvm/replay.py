@@ -9,7 +9,7 @@ import tarfile
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COUNT = "280"
+COUNT = "288"
 ROUNDS = os.environ.get("ANDIRON_FUZZ_RUNS", "300")
 
 
