@@ -3,10 +3,14 @@
  * little that compilers write for an ordinary function; what it does not know ends it. */
 #include "python/elf-frames.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_MAX 4096u
-#define STATES    8u
+#define ENTRY_MAX  4096u
+#define STATES     8u
+#define SEARCH_MAX (16u << 20) /* bytes of .eh_frame that are searched */
+#define COMMONS    8u          /* that are kept: few are used, again and again */
+#define COMMON_MAX 4096u       /* that are read in a search */
 
 struct cursor {
 	const unsigned char *at, *limit;
@@ -85,19 +89,15 @@ static bool read_entry(const struct elf_file *i, uint64_t address, struct entry 
 	return elf_read(i, address + 4, ret->bytes, n) == n;
 }
 
-/* The address of the entry for the function that has `address`: the table of .eh_frame_hdr. */
-static uint64_t find_entry(const struct elf_file *i, uint64_t address)
+/* The address of the entry for the function that has `address`: the table of .eh_frame_hdr, which
+ * stands at `base`. */
+static uint64_t look_up_entry(const struct elf_file *i, uint64_t base, uint64_t address)
 {
 	uint32_t low = 0, high, head[3];
 	int32_t pair[2];
-	uint64_t base = 0;
 
-	for (uint32_t k = 0; k < i->n_segments; k++)
-		if (i->segments[k].p_type == PT_GNU_EH_FRAME)
-			base = i->segments[k].p_vaddr;
 	/* Version 1, pointers relative and of four bytes, the table relative to the header. */
-	if (base == 0 || elf_read(i, base, head, sizeof(head)) != sizeof(head) ||
-	    head[0] != 0x3b031b01)
+	if (elf_read(i, base, head, sizeof(head)) != sizeof(head) || head[0] != 0x3b031b01)
 		return 0;
 	high = head[2];
 	while (low < high) {
@@ -237,6 +237,92 @@ static bool read_common(const struct elf_file *i, uint64_t address, struct commo
 		run_one(&c, &r, &skip);
 	ret->cfa = r.now;
 	return !c.bad;
+}
+
+struct search {
+	uint64_t address;
+	struct {
+		uint64_t at; /* 0: none */
+		bool good;
+		struct common common;
+	} kept[COMMONS];
+	uint32_t n_read;
+};
+
+/* What the entries of this one have in common, NULL if that cannot be read. */
+static const struct common *find_common(const struct elf_file *i, uint64_t at, struct search *s)
+{
+	uint32_t k = 0;
+
+	while (k < COMMONS && s->kept[k].at != at)
+		k++;
+	if (k == COMMONS) {
+		k = s->n_read++ % COMMONS;
+		s->kept[k].at = at;
+		s->kept[k].good = read_common(i, at, &s->kept[k].common);
+	}
+	return s->kept[k].good ? &s->kept[k].common : NULL;
+}
+
+/* Whether the entry with these bytes, which stand at `at` in memory, is for the function that has
+ * the address. */
+static bool is_entry_of(const struct elf_file *i, struct cursor c, uint64_t at, struct search *s)
+{
+	uint64_t id = take_bytes(&c, 4), begin;
+	const struct common *common;
+
+	if (id == 0 || c.bad)
+		return false;
+	common = find_common(i, at + 4 - id, s);
+	if (!common)
+		return false;
+	begin = take_pointer(&c, common->encoding, at + 8);
+	return s->address - begin < take_pointer(&c, common->encoding & 0x0f, 0) && !c.bad;
+}
+
+/* Likewise, one entry after the other: a static program has no .eh_frame_hdr. */
+static uint64_t search_entry(const struct elf_file *i, uint64_t address)
+{
+	const Elf64_Shdr *section = elf_section(i, ".eh_frame");
+	size_t n = section && section->sh_size <= SEARCH_MAX ? section->sh_size : 0, at, length;
+	unsigned char *bytes = n > 0 ? malloc(n) : NULL;
+	struct search s = {.address = address};
+	uint64_t ret = 0;
+
+	if (!bytes || !elf_read_all(i, section->sh_addr, bytes, n))
+		n = 0;
+	for (at = 0; ret == 0 && at + 8 <= n && s.n_read < COMMON_MAX; at += 4 + length) {
+		struct cursor c = {bytes + at, bytes + n, false};
+
+		length = take_bytes(&c, 4);
+		if (length < 4 || length > n - at - 4)
+			break;
+		c.limit = c.at + length;
+		if (is_entry_of(i, c, section->sh_addr + at, &s))
+			ret = section->sh_addr + at;
+	}
+	free(bytes);
+	return ret;
+}
+
+static uint64_t table_of(const struct elf_file *i)
+{
+	for (uint32_t k = 0; k < i->n_segments; k++)
+		if (i->segments[k].p_type == PT_GNU_EH_FRAME)
+			return i->segments[k].p_vaddr;
+	return 0;
+}
+
+bool elf_has_table(const struct elf_file *i)
+{
+	return table_of(i) != 0;
+}
+
+static uint64_t find_entry(const struct elf_file *i, uint64_t address)
+{
+	uint64_t table = table_of(i);
+
+	return table != 0 ? look_up_entry(i, table, address) : search_entry(i, address);
 }
 
 /* Opens the entry for the function that has `address`: *c stands at its instructions then. */

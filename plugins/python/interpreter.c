@@ -188,7 +188,7 @@ static bool read_frames(const struct elf_file *i, struct interpreter *p)
 	p->layout.cfa_offset = usual.offset;
 	p->layout.cfa_fp = usual.reg == FP_REG ? PYTHON_FP : 0;
 	add_bodies(&p->layout, list, n, &usual);
-	if (p->n_codes == 1)
+	if (p->n_codes == 1 && elf_has_table(i)) /* each search takes too long */
 		find_parts(i, p, &usual);
 	for (uint32_t k = 1; k < p->n_codes; k++)
 		add_bodies(&p->layout, list, elf_cfas(i, p->codes[k].from, list, CFAS_MAX), &usual);

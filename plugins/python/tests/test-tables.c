@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Line tables, names, and layouts of versions. */
+#include "python/elf-frames.h"
 #include "python/interpreter.h"
 #include "python/layouts.h"
 #include "python/lines.h"
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -265,6 +267,41 @@ TEST(versions_agree)
 	expect_eq(agreed(neither, sizeof(neither)), 0);
 	expect_eq(agreed(names, sizeof(names)), 0);
 	expect_eq(agreed(none, sizeof(none)), 0);
+}
+
+/* The program's own bias. */
+static int take_bias(struct dl_phdr_info *info, size_t size, void *context)
+{
+	*(uint64_t *)context = info->dlpi_addr;
+	return 1;
+}
+
+/* Without .eh_frame_hdr, as in a static program, a function has the same call-frame information. */
+TEST(frames_are_found_without_a_table)
+{
+	struct elf_file *f = malloc(sizeof(*f));
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct elf_cfa with[64], without[64];
+	struct elf_code code, same;
+	uint64_t bias = 0, at;
+	size_t n;
+
+	dl_iterate_phdr(take_bias, &bias);
+	at = (uint64_t)(uintptr_t)line_at - bias;
+	expect(elf_open(f, fd) && elf_has_table(f) && elf_function(f, at, &code));
+	n = elf_cfas(f, at, with, 64);
+	for (uint32_t i = 0; i < f->n_segments; i++)
+		if (f->segments[i].p_type == PT_GNU_EH_FRAME)
+			f->segments[i].p_type = PT_NULL;
+	expect(!elf_has_table(f) && elf_function(f, at, &same));
+	expect_eq(same.from, code.from);
+	expect_eq(same.to, code.to);
+	expect(n > 1);
+	expect_eq(elf_cfas(f, at, without, 64), n);
+	expect(memcmp(with, without, n * sizeof(*with)) == 0);
+	expect(!elf_function(f, UINT64_MAX - 8, &same));
+	close(fd);
+	free(f);
 }
 
 /* A file with an interpreter, damaged: whatever is found, reading ends and stays in bounds. */
