@@ -39,7 +39,8 @@ static void look_at(const struct profile *p, const struct profile_location *l, s
 	signs->loop |= str_starts(name, STR("_PyEval_EvalFrame")) ||
 		       str_starts(name, STR("PyEval_EvalFrame")) ||
 		       str_starts(name, STR("_TAIL_CALL_"));
-	signs->named |= is_of_a_runtime(p, l) ||
+	/* A marker of a runtime's plugin says itself what was not found. */
+	signs->named |= is_of_a_runtime(p, l) || str_starts(name, STR("[CPython")) ||
 			(l->n_lines && str_starts(system_name_of(p, l), STR("py::")));
 	signs->bare |= str_starts(file, STR("[anon")) && call_tree_unsymbolized(name, file);
 }
@@ -63,10 +64,13 @@ const char *runtimes_hint(const struct profile *p)
 			    "functions:\n"
 			    "  install the plugin andiron-python.so, or from Python 3.12 on run "
 			    "`python3 -X perf`; then record again\n",
-		[COMPILED] = "much of this is code that a runtime has compiled, without names:\n"
-			     "  install the plugin andiron-v8.so or andiron-jvm.so, or run "
-			     "`node --perf-basic-prof`, or tell a JVM `jcmd PID Compiler.perfmap`; "
-			     "then record again\n",
+		[COMPILED] =
+			"much of this is code that a runtime has compiled, without names:\n"
+			"  of Node.js or Java: install the plugin andiron-v8.so or andiron-jvm.so, "
+			"or run `node --perf-basic-prof`, or tell a JVM `jcmd PID "
+			"Compiler.perfmap`; then record again\n"
+			"  of another runtime, as PyPy, LuaJIT or .NET: names need a perf map, "
+			"where it can write one\n",
 	};
 	int64_t sum = 0, hidden[N_RUNTIMES + 1] = {0};
 
