@@ -12,6 +12,9 @@ is put into classes, and all of them are printed.
 
 UNWIND_DEPTH: fast (default), full or all. UNWIND_WALKER: tables, or frame-pointers, under which the
 oracles are held against each other.
+
+frozen.py [PROGRAM…|N/M]: these programs alone, or every M-th from the N-th on. Each has an agent of
+its own that samples nothing else, and what is asked of it are addresses, so two may run at once.
 """
 
 import collections
@@ -26,7 +29,7 @@ import perf
 from freezing import command, freeze, need_gdb
 from running import PATIENT, Agent, cpu_seconds
 from stacks import Profile, address_in_file, perf_stacks
-from tap import case, main, need_root, read, until, write, Skip
+from tap import case, cases, main, need_root, read, until, write, Skip
 
 DEPTH = os.environ.get("UNWIND_DEPTH", "fast")
 WALKER = os.environ.get("UNWIND_WALKER", "tables")
@@ -283,8 +286,9 @@ for program, kind in SUBJECTS.items():
     if DEPTH != "fast" or program in FAST:
         subject(program, ORACLES[kind])
 chosen = sys.argv[1:]
-if chosen:
-    import tap
-
-    tap.cases[:] = [c for c in tap.cases if c.__doc__.split(":")[0] in chosen]
+if chosen and "/" in chosen[0]:
+    first, step = map(int, chosen[0].split("/"))
+    cases[:] = cases[first - 1 :: step]
+elif chosen:
+    cases[:] = [c for c in cases if c.__doc__.split(":")[0] in chosen]
 main()
