@@ -10,6 +10,7 @@ package andiron
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,6 +96,9 @@ func libraryAt(path string) (lib *library, err error) {
 	if lib = opened.libraries[path]; lib != nil {
 		return lib, nil
 	}
+	// Why it failed is told to the thread alone that it failed in.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err == nil {
 		lib, err = functionsOf(handle)
