@@ -410,7 +410,7 @@ def duration_leaves_the_command():
         "sh",
         "-c",
         f"{WORKLOAD} 2; touch finished; exit 7",
-    ).expect(7)
+    ).expect(7, "waiting for sh to end")
     assert os.path.exists("finished")
 
 

@@ -403,6 +403,10 @@ static void await_command(struct recording *r)
 		{.fd = session_signal_fd(r->session), .events = POLLIN},
 	};
 
+	if (child_reap(&r->child))
+		return;
+	fprintf(stderr, "waiting for %s to end, since its exit code is kept; Ctrl-C ends it\n",
+		r->request.command[0]);
 	while (!child_reap(&r->child)) {
 		int number;
 
