@@ -205,6 +205,11 @@ static uint64_t learn_inlined(const struct learning *l, uint64_t shared)
 	return learn_function(l, &key, 0) ? v8_function_id(l->seed, &key) : 0;
 }
 
+static struct v8_place_state state_of(const struct code *c)
+{
+	return (struct v8_place_state){0, c->header, c->compilation, c->start, c->end};
+}
+
 /* Whether the code around an address is known and still there. */
 static bool code_is_known(const struct learning *l, uint64_t pc, struct v8_place_state *ret)
 {
@@ -215,7 +220,7 @@ static bool code_is_known(const struct learning *l, uint64_t pc, struct v8_place
 	pthread_mutex_lock(l->lock);
 	c = names_code(l->names, l->process_id, pc);
 	if (c)
-		*ret = (struct v8_place_state){0, c->code.header, c->code.compilation};
+		*ret = state_of(&c->code);
 	pthread_mutex_unlock(l->lock);
 	return ret->header != 0 && memory_read(l->heap.memory, ret->header, words, sizeof(words)) &&
 	       v8_compilation(l->seed, words) == ret->compilation;
@@ -235,7 +240,7 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 		free(c);
 		return;
 	}
-	*ret = (struct v8_place_state){0, c->code.header, c->code.compilation};
+	*ret = state_of(&c->code);
 	c->process_id = l->process_id;
 	c->entry.id = v8_mix(l->seed, c->code.header);
 	/* Now, while they are there. */

@@ -117,11 +117,27 @@ struct v8_place_state {
 	__u64 again_ns; /* it is reported again from then on */
 	__u64 header;   /* where the object stands that holds the code; 0: not known */
 	__u64 compilation;
+	__u64 start, end; /* of the code */
 };
+
+/* Whether what is known is of the code at an address. A place may have two of one function: V8
+ * often puts code beside what it replaces. */
+static inline __attribute__((unused)) int v8_place_has(const struct v8_place_state *s, __u64 code)
+{
+	return s->header == 0 || code - s->start <= s->end - s->start;
+}
 
 /* What could not be read may be there some seconds later; what was read may have left the cache. */
 #define V8_AGAIN_NS 4000000000ull
 #define V8_KNOWN_NS 60000000000ull
+/* Two codes of one place may be at work in turn. */
+#define V8_OTHER_NS 250000000ull
+
+/* Whether a place was read so short a time ago that its other code is not to be read yet. */
+static inline __attribute__((unused)) int v8_place_is_new(const struct v8_place_state *s, __u64 now)
+{
+	return s->header != 0 && now + V8_KNOWN_NS - V8_OTHER_NS < s->again_ns;
+}
 
 static inline __attribute__((unused)) struct v8_place v8_place_of(const struct v8_sighting *s)
 {

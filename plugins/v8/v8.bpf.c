@@ -161,11 +161,14 @@ V8_INLINE __u64 h_report(struct v8_scratch *s)
 	if (s->now_ns == 0)
 		s->now_ns = bpf_ktime_get_ns();
 	if (recent->place.function == place.function && recent->place.page == place.page &&
-	    s->now_ns < recent->state.again_ns &&
+	    s->now_ns < recent->state.again_ns && v8_place_has(&recent->state, sighting->code) &&
 	    v8_compilation_at(s, recent->state.header) == recent->state.compilation)
 		return recent->state.compilation;
 	known = bpf_map_lookup_elem(&places, &place);
-	if (known && v8_compilation_at(s, known->header) == known->compilation) {
+	if (known && !v8_place_has(known, sighting->code)) {
+		if (v8_place_is_new(known, s->now_ns))
+			return 0;
+	} else if (known && v8_compilation_at(s, known->header) == known->compilation) {
 		state = *known;
 		/* The plugin may soon know which compilation it is. */
 		if (state.header != 0 || sighting->bytecode != 0)

@@ -300,3 +300,17 @@ TEST(types_are_announced_with_objects)
 	expect_eq(told[2], 0x203000);
 	expect_eq(told[3], 0);
 }
+
+/* Of two codes of one place what is known of the one says nothing of the other, which is read soon,
+ * but not at each sample where both are at work in turn. */
+TEST(a_place_may_have_two_codes)
+{
+	const struct v8_place_state unread = {.again_ns = 5};
+	const struct v8_place_state known = {V8_KNOWN_NS, 0x1000, 7, 0x1040, 0x1200};
+
+	expect(v8_place_has(&known, 0x1040) && v8_place_has(&known, 0x1200));
+	expect(!v8_place_has(&known, 0x103f) && !v8_place_has(&known, 0x1201));
+	expect(v8_place_has(&unread, 0x1201));
+	expect(v8_place_is_new(&known, V8_OTHER_NS - 1) && !v8_place_is_new(&known, V8_OTHER_NS));
+	expect(!v8_place_is_new(&unread, 0));
+}
