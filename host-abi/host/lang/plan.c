@@ -99,14 +99,12 @@ static const struct {
 	"leave it in a file of Alloy's; the blocks for profiles, with all that they name, go "     \
 	"into a file of andiron's"
 
-#define SOURCES_HINT                                                                               \
-	"a program of yours can give discovery.http or discovery.file the targets of a source "    \
-	"that andiron does not ask"
-
 /* What takes the place of components that Alloy has or had. */
 static const struct {
-	char beginning[16], instead[104];
+	char beginning[16], instead[112];
 } elsewhere[] = {
+	{"discovery.", "a program of yours can give discovery.http or discovery.file the targets "
+		       "of a source that andiron does not ask"},
 	{"phlare.", "phlare.* was renamed to pyroscope.*: write pyroscope.write for phlare.write"},
 	{"remote.vault", "have Vault Agent write the secret into a file, and name that file in "
 			 "local.file"},
@@ -162,6 +160,7 @@ static void unknown_component(struct draft *d, const struct scope *scope, const 
 	size_t n = registry_components(d->l.registry, &all);
 	const char **names = lang_array(&d->l, const char *, n + N_BLOCKS + MAX_NAMES);
 	const char *near, *hint;
+	bool is_installed = n > 0; /* else it may be one of andiron's */
 
 	for (size_t i = 0; names && i < n; i++)
 		names[i] = all[i].component->name;
@@ -171,9 +170,7 @@ static void unknown_component(struct draft *d, const struct scope *scope, const 
 		n += module_names(d, scope->space, names + n, MAX_NAMES);
 	near = names ? diag_suggest(d->l.diags, s->name, names, n) : NULL;
 	hint = draft_searched(d);
-	if (!near && str_starts(s->name, STR("discovery.")))
-		near = SOURCES_HINT;
-	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+	for (size_t i = 0; is_installed && i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
 		if (!near && str_starts(s->name, str_of(elsewhere[i].beginning)))
 			near = elsewhere[i].instead;
 	if (near && hint)

@@ -268,7 +268,7 @@ size_t registry_components(const struct registry *r, const struct registered_com
 	for (size_t i = 0; i < COUNT(components); i++)
 		registered[i].component = &components[i];
 	*ret = registered;
-	return COUNT(components) - (r->no_symbolizer ? 1 : 0);
+	return r->no_plugin ? 0 : COUNT(components) - (r->no_symbolizer ? 1 : 0);
 }
 
 int registry_require(struct registry *r, const struct str *names, size_t n)

@@ -7,10 +7,10 @@
 
 #include "testing/test.h"
 
-/* What the tests find; `no_symbolizer` hides profile.symbolize, `no_import` import.http. What
- * components have supplied comes with it. */
+/* What the tests find; `no_symbolizer` hides profile.symbolize, `no_import` import.http, and
+ * `no_plugin` all. What components have supplied comes with it. */
 struct registry {
-	bool no_symbolizer, no_import;
+	bool no_symbolizer, no_import, no_plugin;
 	const struct supplied *supplied;
 	unsigned int n_all; /* how often all plugins were to be opened */
 };

@@ -85,6 +85,23 @@ TEST(says_that_a_symbolizer_is_lacking)
 	free(got);
 }
 
+/* A component that is andiron's own is not likened to others where its plugin is not found. */
+TEST(likens_to_nothing_without_plugins)
+{
+	struct source source = {"f", STR("profile.file \"p\" {}\n")};
+	struct registry registry = {.no_plugin = true};
+	char *got = plan_text_of(&source, 1, &registry);
+
+	expect_str(str_of(got), "f:1:1: error: there is no component \"profile.file\"\n"
+				"    1 | profile.file \"p\" {}\n"
+				"      | ^~~~~~~~~~~~\n"
+				"  looked for plugins in\n"
+				"  /plugins\n"
+				"  /elsewhere (does not exist)\n"
+				"  /plugins/andiron-half.so was refused: the file is cut off\n");
+	free(got);
+}
+
 /* Only what this configuration adds decides about it. */
 TEST(findings_were_there_before)
 {
