@@ -122,27 +122,25 @@ TEST(reports_are_kept)
 	name_cache_free(cache);
 }
 
-/* A process that fills the cache loses its own names, and no other's. */
+/* A process that fills the cache loses its own names, and no other's: of a hundred others some may
+ * share its part, but hardly ten. */
 TEST(a_full_cache_keeps_other_processes_names)
 {
 	static struct jvm_name r;
 	struct name_cache *cache = name_cache_new(64 << 10);
 	size_t n = report_make(&r, "a/B", "c");
-	struct name name;
 	uint64_t id, gone;
-	int lost = 0;
+	int lost = 0, lost_of_others = 0;
 
-	r.head.process = 4;
-	expect_eq(report_keep(cache, &r, n, &id), 0);
-	r.head.process = 3;
 	for (r.head.id = 100; r.head.id < 4000; r.head.id++) {
+		r.head.process = r.head.id < 200 ? (uint32_t)r.head.id : 3;
 		expect_eq(report_keep(cache, &r, n, &id), 0);
 		while ((gone = name_cache_excess(cache)) != 0) {
-			expect(gone >= 100);
 			lost++;
+			lost_of_others += gone < 200;
 		}
 	}
-	expect(lost > 0 && name_cache_find(cache, 7, &name));
+	expect(lost > 3000 && lost_of_others < 10);
 	name_cache_free(cache);
 }
 

@@ -121,14 +121,14 @@ TEST(bound_holds_for_equal_names)
 	fill(false);
 }
 
-/* A process that fills the cache has all of it while it is alone. Once another one's names come, it
- * loses its own, and never the other's. */
+/* A process that fills the cache has all of it while it is alone. Once others' names come, it loses
+ * its own, and none of theirs: of a hundred some may share its part, but hardly ten. */
 TEST(process_loses_its_own_names)
 {
 	struct name_cache *c = name_cache_new(1 << 20);
 	char big[16000];
 	struct name n = name("big", "", 0);
-	uint64_t id;
+	uint64_t id, n_lost = 0;
 
 	n.table = (unsigned char *)big;
 	n.n_table = sizeof(big);
@@ -138,21 +138,20 @@ TEST(process_loses_its_own_names)
 			for (uint64_t k = 0; k < 100; k++) {
 				struct name other = name("other", "file", (uint32_t)k);
 
-				other.owner = 2;
+				other.owner = 2 + k;
 				expect_eq(put(c, 1000 + k, other), 0);
 				while ((id = name_cache_excess(c)) != 0)
-					expect(id < 1000);
+					n_lost += id >= 1000;
 			}
 		n.owner = 1;
 		memcpy(big, &i, sizeof(i));
 		expect_eq(put(c, i, n), 0);
 		while ((id = name_cache_excess(c)) != 0)
-			expect(id < 1000);
+			n_lost += id >= 1000;
 		expect(is_there(c, i));
 	}
 	expect(name_cache_counts(c).bytes > 900000);
-	for (uint64_t k = 0; k < 100; k++)
-		expect(is_there(c, 1000 + k));
+	expect(n_lost < 10);
 	name_cache_free(c);
 }
 
