@@ -38,13 +38,15 @@ def small():
 
 
 def targets():
-    """Targets go in and come out as the rules say: this process, which has a name by a rule."""
-    with open("/proc/self/comm", encoding="ascii") as handle:
-        name = handle.read().strip()
+    """Targets go in and come out as the rules say: this process alone, which has a name by a rule.
+    By a name of its own, since the command lines of others may have any text."""
+    name = f"hosts-{os.getpid()}"
+    with open("/proc/self/comm", "w", encoding="ascii") as handle:
+        handle.write(name)
     ran = run(TARGETS, plugin("process"), plugin("relabel"), name)
-    mine = [t for t in ran.stdout.splitlines() if f'__process_pid__="{os.getpid()}"' in t]
-    foreign = [t for t in ran.stdout.splitlines() if f'service_name="{name}"' not in t]
-    return ran.returncode == 0 and len(mine) == 1 and not foreign
+    (line,) = ran.stdout.splitlines()
+    said = (f'__process_pid__="{os.getpid()}"', f'service_name="{name}"')
+    return ran.returncode == 0 and all(words in line for words in said)
 
 
 def mistaken():
