@@ -94,7 +94,9 @@ class Engine:
         os.mkdir(f"{self.folder}/data")
         os.mkfifo(f"{self.folder}/begin")
         self.process = subprocess.Popen(
-            ["unshare", "-m", "-n", "-p", "--fork", "--kill-child", "sh", "-c", INSIDE, "engine"]
+            # unshare blocks SIGTERM, so it would outlive a test that is ended.
+            ["setpriv", "--pdeathsig", "KILL"]
+            + ["unshare", "-m", "-n", "-p", "--fork", "--kill-child", "sh", "-c", INSIDE, "engine"]
             + [f"{self.folder}/data", self.socket, self.group, f"{self.folder}/begin"],
             stdin=subprocess.DEVNULL,
             stdout=self.log,
