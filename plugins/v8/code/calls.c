@@ -447,14 +447,6 @@ static bool arrays_read(struct reading *r, uint64_t deopt)
 	return r->bytes != NULL;
 }
 
-/* Gives back what is not used of an array. */
-static void *trimmed(void *array, size_t bytes)
-{
-	void *kept = bytes > 0 ? realloc(array, bytes) : NULL;
-
-	return kept ? kept : array;
-}
-
 void calls_read(const struct heap *h, uint64_t deopt, struct code *c)
 {
 	struct reading *r = calloc(1, sizeof(*r));
@@ -473,10 +465,6 @@ void calls_read(const struct heap *h, uint64_t deopt, struct code *c)
 			asides_read(r);
 		if (c->calls && c->places && c->callees && c->doubts)
 			calls_add(r);
-		c->asides = trimmed(c->asides, c->n_asides * sizeof(*c->asides));
-		c->calls = trimmed(c->calls, c->n_calls * sizeof(*c->calls));
-		c->places = trimmed(c->places, c->n_places * sizeof(*c->places));
-		c->callees = trimmed(c->callees, c->n_callees * sizeof(*c->callees));
 	}
 	for (uint32_t i = 0; i < r->n_tables; i++)
 		free(r->tables[i].bytes);

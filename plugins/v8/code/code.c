@@ -189,6 +189,29 @@ static bool baseline_data(const struct heap *h, uint64_t shared, uint64_t object
 		heap_is(h, *ret, h->binary->types.interpreter_data));
 }
 
+/* Gives back what is not used of an array. */
+static void *trimmed(void *array, size_t bytes)
+{
+	void *kept;
+
+	if (bytes == 0) {
+		free(array);
+		return NULL;
+	}
+	kept = realloc(array, bytes);
+	return kept ? kept : array;
+}
+
+static void code_trim(struct code *c)
+{
+	c->calls = trimmed(c->calls, c->n_calls * sizeof(*c->calls));
+	c->places = trimmed(c->places, c->n_places * sizeof(*c->places));
+	c->callees = trimmed(c->callees, c->n_callees * sizeof(*c->callees));
+	c->doubts = trimmed(c->doubts, c->n_doubts * sizeof(*c->doubts));
+	c->asides = trimmed(c->asides, c->n_asides * sizeof(*c->asides));
+	c->steps = trimmed(c->steps, c->n_steps * sizeof(*c->steps));
+}
+
 bool code_read(const struct heap *h, uint64_t seed, const struct v8_sighting *s, struct code *ret)
 {
 	const struct v8_binary *b = h->binary;
@@ -213,6 +236,7 @@ bool code_read(const struct heap *h, uint64_t seed, const struct v8_sighting *s,
 	} else {
 		code_read_optimized(h, object, data, ret);
 	}
+	code_trim(ret);
 	return true;
 }
 
@@ -221,7 +245,7 @@ size_t code_bytes(const struct code *c)
 	return c->n_positions + c->n_inlined * sizeof(*c->inlined) +
 	       c->n_calls * sizeof(*c->calls) + c->n_places * sizeof(*c->places) +
 	       c->n_callees * sizeof(*c->callees) + c->n_asides * sizeof(*c->asides) +
-	       (c->doubts ? CODE_DOUBTS * sizeof(*c->doubts) : 0) + c->n_steps * sizeof(*c->steps) +
+	       c->n_doubts * sizeof(*c->doubts) + c->n_steps * sizeof(*c->steps) +
 	       (c->name ? strlen(c->name) + 1 : 0);
 }
 

@@ -5,6 +5,7 @@
 #include "state.h"
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -297,6 +298,51 @@ TEST(a_changed_flag_costs_no_lines)
 {
 	states_each(expect_all_renamed);
 	expect(n_renamed > 0);
+}
+
+static uint32_t n_counted;
+
+/* malloc may give a few bytes more than it was asked for. */
+static void expect_code_counted(const struct code *c)
+{
+	void *const all[] = {c->positions, c->inlined, c->calls, c->places, c->callees,
+			     c->doubts,    c->asides,  c->steps, c->name};
+	size_t n = sizeof(all) / sizeof(*all), bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += malloc_usable_size(all[i]);
+	expect(bytes <= code_bytes(c) + 24 * n);
+	n_counted++;
+}
+
+static void expect_counted(const struct states *s, const char *name)
+{
+	struct v8_memory memory = {image_read, image_refresh, NULL, ~0ull};
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct v8_place_state place;
+	static char text[STATE_TEXT];
+
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		expect(state_replay(s, &s->states[i], text));
+		for (uint64_t round = 0; round < 10; round++) {
+			struct learning l = {names_new(), &lock, {&memory, &s->binary}, 1, 42};
+
+			image.damage = round * 0x9e3779b97f4a7c15ull;
+			for (uint32_t k = 0; k < native.n_sightings; k++)
+				learn(&l, &native.sightings[k], &place);
+			for (uint32_t k = 0; k < l.names->n_codes; k++)
+				expect_code_counted(&l.names->codes[k]->code);
+			names_free(l.names);
+		}
+		image.damage = 0;
+	}
+}
+
+/* What is kept of code is counted, also where little of it can be read. */
+TEST(code_is_counted)
+{
+	states_each(expect_counted);
+	expect(n_counted > 1000);
 }
 
 #define DEEP      UINT64_C(0x7f0000000000) /* where frames of one function follow each other */
