@@ -54,7 +54,8 @@ struct reader {
 	const unsigned char *at, *limit;
 };
 
-/* Six bits a byte, least significant first, with bit 6 where more follow. */
+/* Six bits a byte, least significant first, with bit 6 where more follow. CPython's numbers have 32
+ * bits; longer ones could add up to more than 64. */
 static uint64_t take_varint(struct reader *r)
 {
 	uint64_t ret = 0;
@@ -62,7 +63,7 @@ static uint64_t take_varint(struct reader *r)
 	for (unsigned shift = 0; r->at < r->limit; shift += 6) {
 		unsigned byte = *r->at++;
 
-		if (shift < 60)
+		if (shift < 36)
 			ret |= (uint64_t)(byte & 63) << shift;
 		if (!(byte & 64))
 			break;

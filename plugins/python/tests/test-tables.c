@@ -72,6 +72,18 @@ TEST(lines_of_locations)
 		line(PYTHON_LINES_LOCATIONS, t, n, 1000);
 }
 
+/* Steps that no file has lead to no line, and not out of the numbers that there are. */
+TEST(lines_of_forged_locations)
+{
+	static const char step[] = {(char)(0x80 | 13 << 3), 0x7e, 0x7f, 0x7f, 0x7f, 0x7f,
+				    0x7f,                   0x7f, 0x7f, 0x7f, 0x3f};
+	char t[20 * sizeof(step)];
+
+	for (size_t i = 0; i < sizeof(t); i++)
+		t[i] = step[i % sizeof(step)];
+	expect_eq(line(PYTHON_LINES_LOCATIONS, t, sizeof(t), 38), 0);
+}
+
 struct reported {
 	struct python_record r;
 	char bytes[512];
