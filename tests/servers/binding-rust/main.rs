@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::panic::{catch_unwind, panic_any, AssertUnwindSafe};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver};
@@ -108,11 +109,15 @@ fn own() -> (usize, usize) {
     (count("/proc/self/task"), count("/proc/self/fd"))
 }
 
-/// Runs it, and expects that no thread and no descriptor is left.
+/// Runs it, and expects that no thread and no descriptor is left. One that was joined before may
+/// have been listed still.
 fn leaves_nothing(function: impl FnOnce()) {
     let before = own();
     function();
-    until("that threads and descriptors are gone", || own() == before);
+    until("that threads and descriptors are gone", || {
+        let now = own();
+        now.0 <= before.0 && now.1 <= before.1
+    });
 }
 
 struct Workload(Child);
@@ -249,9 +254,10 @@ fn sample(worker: &Workload) {
     let dropped = [&mine[..], &["dropped", "embed.profiles.mine:refused"]].concat();
     assert_eq!(number(&ledger, &dropped), refused, "{ledger}");
     assert_eq!(seen[3].name, "mine");
-    let hot = hottest(&seen[2].data);
+    let most = seen.iter().max_by_key(|p| p.samples).unwrap();
+    let hot = hottest(&most.data);
     assert!(hot == "workload_70" || hot == "binding_rust::rust_work", "{hot}");
-    let shown = report(&seen[2].data, &[]);
+    let shown: String = seen.iter().map(|p| report(&p.data, &[])).collect();
     assert!(shown.contains("workload_70") && shown.contains("binding_rust::rust_work"), "{shown}");
 }
 
@@ -311,8 +317,8 @@ fn columns() {
         agent.load("pushed", &worker.in_text(PUSHED)).unwrap();
         agent.start().unwrap();
         let mut read = vec![next(&batches)];
-        while read.len() < 2 || read[read.len() - 1].samples == 0 {
-            read.push(next(&batches));
+        while read.len() < 2 || !read[read.len() - 1].names.contains("workload_70") {
+            read.push(next(&batches)); // on a busy machine one has few samples
         }
         let last = read.len() - 1;
         agent.stop(PATIENCE).unwrap();
@@ -321,10 +327,7 @@ fn columns() {
         read.extend(batches);
         assert!(read.iter().all(|r| r.rows == r.samples), "{read:?}");
         let (all, last) = (read.iter().map(|r| r.samples).sum::<u64>(), &read[last]);
-        assert!(
-            last.names.contains("workload_70") && last.profile_type == "process_cpu",
-            "{last:?}"
-        );
+        assert_eq!(last.profile_type, "process_cpu");
         assert_eq!(last.labels["color"], "red");
         assert_eq!(last.labels["service_name"], "pushed");
         assert_eq!(last.labels["__process_executable_name"], "workload");
@@ -372,17 +375,22 @@ fn targets() {
     await_names(&["ared"]);
 }
 
-fn example() {
+/// The example, for so many seconds. Whether it had a profile: on a busy machine it may begin late.
+fn profiles_itself(seconds: &str) -> bool {
     let out = Command::new(variable("EXAMPLE"))
-        .args(["1.5", "itself"])
+        .args([seconds, "itself"])
         .env("LIBRARY", variable("TEST_LIBRARY"))
         .env("PLUGIN_DIRS", variable("TEST_PLUGINS"))
         .env("WORKER", variable("ANDIRON"))
         .output()
         .unwrap();
     assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
-    let hot = hottest(&fs::read("itself.1.pb.gz").unwrap());
-    assert_eq!(hot, "example::work");
+    Path::new("itself.1.pb.gz").exists()
+}
+
+fn example() {
+    assert!(["1.5", "6", "24"].into_iter().any(profiles_itself));
+    assert_eq!(hottest(&fs::read("itself.1.pb.gz").unwrap()), "example::work");
 }
 
 fn configurations() {
