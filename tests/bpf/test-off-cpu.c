@@ -110,50 +110,75 @@ static struct moment stop_at(struct harness *h, struct workload *w)
 	return m;
 }
 
-/* Every wait is there: as many as the kernel has counted switches, together as long as the process
- * has not run, in the right functions, none shorter than it is. The first ones are left out, which
- * come before the program's files are read. A process that runs may be made to wait, too. */
-TEST(all_waits_come_back)
+/* What has come since a moment. */
+static void moment_subtract(struct moment *m, const struct moment *before)
+{
+	m->switches -= before->switches;
+	m->idle_ns -= before->idle_ns;
+	m->waits.n -= before->waits.n;
+	m->waits.whole -= before->waits.whole;
+	for (int i = 0; i < 4; i++) {
+		m->waits.ns[i] -= before->waits.ns[i];
+		m->waits.of[i] -= before->waits.of[i];
+	}
+}
+
+static void expect_in_functions(const struct waits *got)
 {
 	static const int64_t shortest_ns[] = {7000000, 2000000, 1000000};
-	struct moment before, after;
-	struct waits got;
+
+	for (int i = 0; i < 3; i++) {
+		double ms = (double)got->ns[i] / (double)got->of[i] / 1e6;
+
+		printf("# %" PRIu64 " waits of %.2f ms\n", got->of[i], ms);
+		expect(got->of[i] > got->n / 4 && got->of[i] < got->n * 2 / 5);
+		expect(got->ns[i] >= (int64_t)got->of[i] * shortest_ns[i]);
+	}
+}
+
+/* As many as the kernel has counted switches, together as long as the process has not run. */
+static bool are_all(const struct moment *m)
+{
+	double ns = (double)(m->waits.ns[0] + m->waits.ns[1] + m->waits.ns[2] + m->waits.ns[3]);
+	double idle_ns = (double)m->idle_ns;
+
+	printf("# %" PRIu64 " waits of %" PRIu64 " switches, %.1f of %.1f ms, %" PRIu64
+	       " to the thread's entry\n",
+	       m->waits.n, m->switches, ns / 1e6, idle_ns / 1e6, m->waits.whole);
+	return m->waits.n + 5 > m->switches && m->waits.n < m->switches + 5 && ns > 0.9 * idle_ns &&
+	       ns < 1.02 * idle_ns;
+}
+
+#define ROUNDS 10
+
+/* Every wait is there, in the right function, none shorter than it is. The first ones are left out,
+ * which come before the program's files are read. A process that runs may be made to wait, too.
+ *
+ * The kernel runs no program of ours on a CPU where another process's bpf() is not done, and counts
+ * that nowhere. So of several rounds one has to have all. */
+TEST(all_waits_come_back)
+{
+	struct moment before, after, got;
 	struct workload w;
 	struct harness h;
-	uint64_t switches;
-	int64_t idle, all = 0;
+	int round = 0;
 
 	harness_init(&h, &(struct harness_options){.rate_hz = 97, .off_cpu = UINT32_MAX});
 	workload_start(&w, "wait");
 	harness_target_pid(&h, w.pid, "load");
 	harness_run_until(&h, "load", 100);
 	before = stop_at(&h, &w);
-	harness_run_until(&h, "load", before.waits.n + 900);
-	after = stop_at(&h, &w);
+	for (bool all = false; !all; round++) {
+		expect(round < ROUNDS);
+		harness_run_until(&h, "load", before.waits.n + 300);
+		after = got = stop_at(&h, &w);
+		moment_subtract(&got, &before);
+		before = after;
+		expect_in_functions(&got.waits);
+		expect(got.waits.whole > got.waits.n * 99 / 100);
+		all = are_all(&got);
+	}
 	workload_stop(&w);
-	got = after.waits;
-	got.n -= before.waits.n;
-	got.whole -= before.waits.whole;
-	for (int i = 0; i < 4; i++) {
-		got.ns[i] -= before.waits.ns[i];
-		got.of[i] -= before.waits.of[i];
-		all += got.ns[i];
-	}
-	switches = after.switches - before.switches;
-	idle = after.idle_ns - before.idle_ns;
-	printf("# %" PRIu64 " waits of %" PRIu64 " switches, %.1f of %.1f ms, %" PRIu64
-	       " to the thread's entry\n",
-	       got.n, switches, (double)all / 1e6, (double)idle / 1e6, got.whole);
-	for (int i = 0; i < 3; i++) {
-		double ms = (double)got.ns[i] / (double)got.of[i] / 1e6;
-
-		printf("# %" PRIu64 " waits of %.2f ms\n", got.of[i], ms);
-		expect(got.of[i] > got.n / 4 && got.of[i] < got.n * 2 / 5);
-		expect(got.ns[i] >= (int64_t)got.of[i] * shortest_ns[i]);
-	}
-	expect(got.n + 5 > switches && got.n < switches + 5);
-	expect((double)all > 0.9 * (double)idle && (double)all < 1.02 * (double)idle);
-	expect(got.whole > got.n * 99 / 100);
 	harness_fini(&h);
 }
 
