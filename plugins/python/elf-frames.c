@@ -31,6 +31,12 @@ static uint64_t take_bytes(struct cursor *c, size_t n)
 	return ret;
 }
 
+static void skip_bytes(struct cursor *c, uint64_t n)
+{
+	c->bad |= (uint64_t)(c->limit - c->at) < n;
+	c->at = c->bad ? c->limit : c->at + n;
+}
+
 static uint64_t take_leb(struct cursor *c, bool is_signed)
 {
 	uint64_t ret = 0, byte;
@@ -189,9 +195,7 @@ static bool run_one(struct cursor *c, struct rules *r, uint64_t *ret_advance)
 	case 0x10: /* expression, val_expression */
 	case 0x16:
 		take_leb(c, false);
-		take_bytes(c, 0);
-		for (uint64_t n = take_leb(c, false); n > 0 && !c->bad; n--)
-			take_bytes(c, 1);
+		skip_bytes(c, take_leb(c, false));
 		return false;
 	case 0x00: /* nop, and arm64's state of return addresses */
 	case 0x2d:
@@ -204,7 +208,6 @@ static bool run_one(struct cursor *c, struct rules *r, uint64_t *ret_advance)
 
 static bool read_common(const struct elf_file *i, uint64_t address, struct common *ret)
 {
-	static const char *known = "zR";
 	struct entry e;
 	struct cursor c;
 	struct rules r = {0};
@@ -220,7 +223,7 @@ static bool read_common(const struct elf_file *i, uint64_t address, struct commo
 	while (take_bytes(&c, 1) != 0)
 		if (c.bad)
 			return false;
-	if (text[0] != '\0' && strncmp(text, known, 2) != 0)
+	if (text[0] != '\0' && strncmp(text, "zR", 2) != 0)
 		return false;
 	*ret = (struct common){.augmented = text[0] == 'z'};
 	ret->code_factor = take_leb(&c, false);
@@ -229,8 +232,7 @@ static bool read_common(const struct elf_file *i, uint64_t address, struct commo
 	if (ret->augmented) {
 		skip = take_leb(&c, false);
 		ret->encoding = (unsigned)take_bytes(&c, 1);
-		while (skip-- > 1 && !c.bad)
-			take_bytes(&c, 1);
+		skip_bytes(&c, skip > 0 ? skip - 1 : 0);
 	}
 	r.factor = ret->code_factor;
 	while (c.at < c.limit && !c.bad)
@@ -340,8 +342,7 @@ static bool open_entry(const struct elf_file *i, uint64_t address, struct entry 
 	ret->from = take_pointer(c, common->encoding, e->address + (uint64_t)(c->at - e->bytes));
 	ret->to = ret->from + take_pointer(c, common->encoding & 0x0f, 0);
 	if (common->augmented)
-		for (uint64_t n = take_leb(c, false); n > 0 && !c->bad; n--)
-			take_bytes(c, 1);
+		skip_bytes(c, take_leb(c, false));
 	return !c->bad && address >= ret->from && address < ret->to;
 }
 

@@ -6,6 +6,7 @@
 #include "python/layouts.h"
 #include "python/versions.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,7 +267,7 @@ int interpreter_recognized(int fd)
 {
 	struct elf_file *i = malloc(sizeof(*i));
 	struct search s = {.found = NULL};
-	bool ret = i && elf_open(i, fd) && find_symbols(i, &s);
+	int ret = i ? elf_open(i, fd) && find_symbols(i, &s) : -ENOMEM;
 
 	free(i);
 	return ret;

@@ -19,7 +19,7 @@ struct interpreter {
 	char why[96]; /* what was not found; empty where all was */
 };
 
-/* Whether the file has an interpreter: 1 or 0; some reads where it has none. */
+/* Whether the file has an interpreter: 1, 0 or -ENOMEM; some reads where it has none. */
 int interpreter_recognized(int fd);
 
 /* false: the file has no interpreter, which takes some reads to know. Where it has one but

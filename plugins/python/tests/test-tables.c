@@ -75,8 +75,8 @@ TEST(lines_of_locations)
 /* Steps that no file has lead to no line, and not out of the numbers that there are. */
 TEST(lines_of_forged_locations)
 {
-	static const char step[] = {(char)(0x80 | 13 << 3), 0x7e, 0x7f, 0x7f, 0x7f, 0x7f,
-				    0x7f,                   0x7f, 0x7f, 0x7f, 0x3f};
+	static const char step[] = {
+		(char)(0x80 | 13 << 3), 0x7e, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f};
 	char t[20 * sizeof(step)];
 
 	for (size_t i = 0; i < sizeof(t); i++)
