@@ -30,7 +30,6 @@ static uint32_t find(const struct code *c, uint32_t from, uint32_t limit, const 
 	return at ? (uint32_t)(at - c->bytes) : UINT32_MAX;
 }
 
-#if defined(__x86_64__)
 static void entry_add(const struct code *c, uint32_t start, uint32_t limit, struct jvm_process *ret)
 {
 	uint32_t pop = find(c, start, limit, "\x58\x4c\x8d\x74\xcc\xf8", 6), push = UINT32_MAX;
@@ -77,16 +76,13 @@ static void exits_add(const struct code *c, const char *moves, const char *jump,
 		at += n_moves;
 	}
 }
-#endif
 
 static void frames_find(const struct code *c, struct jvm_process *ret)
 {
-#if defined(__x86_64__)
 	/* pop %r13; mov %rbx, %rsp; jmp *%r13. pop %rdi; mov %r11, %rsp; jmp *%rdi. */
 	exits_add(c, "\x41\x5d\x48\x8b\xe3", "\x41\xff\xe5", (struct jvm_exit){.ret = 13, .sp = 3},
 		  ret);
 	exits_add(c, "\x5f\x49\x8b\xe3", "\xff\xe7", (struct jvm_exit){.ret = 5, .sp = 11}, ret);
-#endif
 }
 
 /* 0 if all entries are there: others stand behind them. */
@@ -111,9 +107,7 @@ static int codelets_read(struct target_memory *memory, const struct vm_structs *
 			if (ret->n_entries == 0)
 				ret->entries_start = at;
 			ret->entries_limit = at + size;
-#if defined(__x86_64__)
 			entry_add(c, at, at + size, ret);
-#endif
 		} else if (ret->n_entries > 0 && !strstr(text, "method entry point")) {
 			return 0;
 		}

@@ -157,9 +157,9 @@ void session_close(void *session)
 	runtime_service_count(s->service, &s->counts,
 			      &(struct runtime_counts){.names_evicted = s->counts.names_evicted});
 	name_cache_free(s->names);
-	while (s->processes.buckets && (entry = process_table_take(&s->processes)) != NULL)
+	while ((entry = process_table_take(&s->processes)) != NULL)
 		process_free(entry);
-	while (s->libraries.buckets && (entry = object_table_take(&s->libraries)) != NULL)
+	while ((entry = object_table_take(&s->libraries)) != NULL)
 		free(entry);
 	process_table_fini(&s->processes);
 	object_table_fini(&s->libraries);
@@ -239,8 +239,8 @@ static bool library_file_read(void *context, uint64_t address, void *ret, size_t
 		if (!f->elf || table->open(objects->self, f->library->entry.object,
 					   ANDIRON_OPEN_FILE, &f->fd) != 0)
 			f->fd = -1;
-		else if (!elf_open(f->elf, f->fd))
-			f->elf->n_segments = 0;
+		else
+			elf_open(f->elf, f->fd); /* where it fails there are no segments */
 	}
 	return f->fd >= 0 && elf_read_all(f->elf, address, ret, n);
 }
