@@ -2,7 +2,7 @@
 /* Walks frames of HotSpot: walk/ as a BPF program. Its maps: the processes, written by the plugin;
  * the ring by which names and sites are reported, and which of them have been; places whose site is
  * known; and this CPU's state. */
-#include "jvm/walk/kernel.h"
+#include "runtime-kit/kernel-types.h"
 
 #include <bpf/bpf_helpers.h>
 

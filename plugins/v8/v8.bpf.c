@@ -3,26 +3,7 @@
  * the ring where it sees functions, so that they are read while they are there.
  *
  * Runs on 5.10: counts by CPU in place of atomics, hashes that are preallocated. */
-#define __VMLINUX_H__
-
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef signed int __s32;
-typedef unsigned long long __u64;
-typedef signed long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-
-/* include/uapi/linux/bpf.h */
-#define BPF_ANY                   0
-#define BPF_MAP_TYPE_HASH         1
-#define BPF_MAP_TYPE_ARRAY        2
-#define BPF_MAP_TYPE_PROG_ARRAY   3
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-#define BPF_MAP_TYPE_LRU_HASH     9
-#define BPF_MAP_TYPE_RINGBUF      27
+#include "runtime-kit/kernel-types.h"
 
 #include <bpf/bpf_helpers.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The kernel's constants and types that the program uses, of its user-space ABI. */
+/* The kernel's types and constants, of its interface to user space, that the program of a runtime
+ * needs before <bpf/bpf_helpers.h>. */
 #pragma once
 
 #define __VMLINUX_H__ /* tells other headers that they are here */
@@ -14,7 +15,11 @@ typedef unsigned long long __u64;
 typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
+typedef _Bool bool;
 
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
@@ -24,4 +29,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
-#define BPF_ANY 0
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+};
