@@ -101,7 +101,7 @@ struct jvm_state {
 	__u32 pc_offset; /* of the PcDesc that holds there */
 	__u32 index;
 	__u64 pcs, scopes, metadata;
-	__u32 n_pcs, scopes_bytes;
+	__u32 n_pcs;
 	__u32 scope;
 	__u32 met, met_whole;
 

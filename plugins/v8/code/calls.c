@@ -36,13 +36,12 @@
 
 /* Instructions of translations: first frames of JavaScript, then other frames, then values. What is
  * above them repeats so many instructions of an earlier translation. */
-#define OPERANDS        6u
-#define INTERPRETED     1u /* and the one below it */
-#define LAST_JAVASCRIPT 3u
-#define LAST_FRAME      10u
-#define BEGIN           14u
-#define BEGIN_FEEDBACK  15u
-#define REPEAT          44u
+#define OPERANDS       6u
+#define INTERPRETED    1u /* and the one below it */
+#define LAST_FRAME     10u
+#define BEGIN          14u
+#define BEGIN_FEEDBACK 15u
+#define REPEAT         44u
 
 struct reading {
 	const struct heap *h;
