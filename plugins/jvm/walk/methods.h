@@ -88,6 +88,34 @@ JVM_INLINE void name_learn(struct jvm_state *s, __u64 klass_name, __u64 name, __
 		name_report(s, at + s->name.line_bytes);
 }
 
+/* `id` and n bytes at an address, of which there are at most 32. */
+JVM_INLINE __u64 bytes_mix(struct jvm_state *s, __u64 id, __u64 address, __u32 n)
+{
+	__builtin_memset(s->told, 0, sizeof(s->told));
+	if (n == 0 || n > sizeof(s->told) || h_read(s->told, n, address) != 0)
+		return id;
+	return mix(mix(mix(mix(mix(id, n), s->told[0]), s->told[1]), s->told[2]), s->told[3]);
+}
+
+/* `id` and what tells s->method from one that was there before. A class that is unloaded leaves all
+ * of its addresses to the next one of its shape, its name's too; the names of generated classes
+ * differ at their end. A class that is redefined leaves them to itself, with other lines. */
+JVM_INLINE __u64 method_mix(struct jvm_state *s, __u64 id, __u64 const_method, __u64 klass_name)
+{
+	__u64 lines = s->bytecode + s->bytecode_size;
+	__u32 words = at32(s->const_method, s->process.at.const_size & 63);
+	__u64 rest = const_method + 8ull * words - lines;
+	__u16 bytes = 0;
+	__u32 n;
+
+	h_read(&bytes, sizeof(bytes), klass_name + s->process.at.symbol_length);
+	n = bytes < sizeof(s->told) ? bytes : (__u32)sizeof(s->told);
+	id = mix(id, (__u64)words << 32 | (__u64)bytes << 16 | s->bytecode_size);
+	id = bytes_mix(s, id, klass_name + s->process.at.symbol_body + bytes - n, n);
+	n = rest < sizeof(s->told) ? (__u32)rest : (__u32)sizeof(s->told);
+	return bytes_mix(s, id, lines, words > 1u << 20 ? 0 : n);
+}
+
 /* s->method → s->id, s->bytecode and s->bytecode_size. Not 0: it is no method. */
 JVM_GLOBAL int jvm_method_know(__u32 cpu)
 {
@@ -126,12 +154,12 @@ JVM_GLOBAL int jvm_method_know(__u32 cpu)
 	klass_name = word_at(holder + at->klass_name);
 	if (!user_address(klass_name))
 		return 1;
-	s->id = mix(mix(mix(mix(mix(s->process.seed, method), const_method), pool), klass_name),
-		    name) |
-		1;
 	s->bytecode = const_method + at->const_bytes;
 	s->bytecode_size = code_size;
-	s->reads += 8;
+	s->id = mix(mix(mix(mix(mix(s->process.seed, method), const_method), pool), klass_name),
+		    name);
+	s->id = method_mix(s, s->id, const_method, klass_name) | 1;
+	s->reads += 11;
 	if (!h_reported(s->id))
 		name_learn(s, klass_name, name, source_symbol(s, pool, holder), const_method);
 	*memo = (struct jvm_memo){method, s->id, s->bytecode, code_size, s->epoch};

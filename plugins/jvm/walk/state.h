@@ -94,6 +94,7 @@ struct jvm_state {
 	__u64 id;
 	__u64 bytecode;
 	__u32 bytecode_size;
+	__u64 told[4]; /* bytes_mix() */
 
 	/* jvm_site_learn(): the place at hand. */
 	__u32 offset;

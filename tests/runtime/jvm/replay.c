@@ -5,8 +5,9 @@
  *
  * There are at least COUNT recordings, and each gives the stack that was found, or is given up as
  * it was, by names and lines. With stale return addresses on the stack or in registers it gives the
- * same stack, or the innermost frames of it and a mark (return-addresses.h). Then it is walked
- * ROUNDS times with bytes changed, which may give anything, and must end. */
+ * same stack, or the innermost frames of it and a mark (return-addresses.h). With another class at
+ * the addresses of one whose names are known, it gives the other one's. Then it is walked ROUNDS
+ * times with bytes changed, which may give anything, and must end. */
 #include <dirent.h>
 #include <stdio.h>
 
@@ -75,11 +76,11 @@ static void walk_begin(void)
 	w->exact = recording.head.exact;
 	w->known = recording.head.known;
 	memcpy(w->regs, recording.head.regs, sizeof(w->regs));
-	kept_clear();
 }
 
 static void walk(const struct jvm_process *of)
 {
+	kept_clear();
 	walk_begin();
 	walk_all(of);
 }
@@ -108,6 +109,81 @@ static int same(const char *name)
 		       recording.head.end, text, expected);
 	free(text);
 	return ret;
+}
+
+/* The class's name in the recording, `n` bytes as they are printed. */
+static uint8_t *class_name(const char *printed, size_t n)
+{
+	for (uint32_t i = 0; i < recording.head.n_ranges; i++) {
+		uint8_t *bytes = recording.bytes + recording.ranges[i].at;
+		size_t k = 0;
+
+		while (k < n && bytes[k] == (printed[k] == '.' ? '/' : printed[k]))
+			k++;
+		if (recording.ranges[i].n == n && k == n)
+			return bytes;
+	}
+	return NULL;
+}
+
+static uint32_t n_renamed, n_redefined;
+
+/* A class that is unloaded leaves all of its addresses to the next one of its shape. Here that is
+ * the class of the innermost interpreted frame, with another last character. */
+static int renamed_wrong(const char *name)
+{
+	char *end = strstr(expected, ":i\n"), *line = end, *dot = NULL, *text;
+	uint8_t *bytes;
+	size_t n;
+	int wrong = 0;
+
+	while (line && line > expected && line[-1] != '\n')
+		line--;
+	for (char *p = line; p && *p != ':'; p++)
+		dot = *p == '.' ? p : dot;
+	n = dot ? (size_t)(dot - line) : 0;
+	bytes = n > 0 ? class_name(line, n) : NULL;
+	if (!bytes)
+		return 0;
+	n_renamed++;
+	walk(&process);
+	bytes[n - 1] ^= 1;
+	walk_begin();
+	walk_all(&process);
+	bytes[n - 1] ^= 1;
+	text = found();
+	for (char *p = text, *next; *p && (next = strchr(p, '\n')) != NULL; p = next + 1)
+		wrong |= next[-1] == 'i' && strncmp(p, line, n + 1) == 0;
+	if (wrong)
+		printf("# %s: %.*s has the name of the class before\n", name, (int)n, line);
+	free(text);
+	return wrong;
+}
+
+/* So does a class that is redefined, with other lines; here of the outermost method, which is
+ * interpreted. */
+static int redefined_wrong(const char *name)
+{
+	size_t n = strlen(expected);
+	uint64_t id;
+
+	if (n < 3 || strcmp(expected + n - 3, ":i\n") != 0)
+		return 0;
+	walk(&process);
+	id = native_state.id;
+	laid[0] = (struct laid){native_state.bytecode + native_state.bytecode_size, {0}, 1};
+	if (memory_at(laid[0].bytes, 1, laid[0].at) != 0)
+		return 0;
+	n_redefined++;
+	laid[0].bytes[0] ^= 8;
+	n_laid = 1;
+	walk_begin();
+	walk_all(&process);
+	n_laid = 0;
+	if (native_state.id != id)
+		return 0;
+	printf("# %s: the outermost method has the lines of the one before\n", name);
+	return 1;
 }
 
 static uint32_t noise_state = 12345;
@@ -163,6 +239,8 @@ int main(int argc, char **argv)
 		walk(&process);
 		wrong += !same(entry->d_name);
 		wrong += stale_wrong(entry->d_name);
+		wrong += renamed_wrong(entry->d_name);
+		wrong += redefined_wrong(entry->d_name);
 		for (unsigned i = 0; i < rounds; i++)
 			forge();
 	}
@@ -171,5 +249,7 @@ int main(int argc, char **argv)
 	printf("# %u recordings, %u wrong, %u forgeries of each\n", n, wrong, rounds);
 	printf("# %u walks past stale words: %u whole, %u marked\n", stale.walks, stale.whole,
 	       stale.walks - stale.whole);
-	return n < count || wrong != 0;
+	printf("# %u walks of a class in another's place, %u of one redefined\n", n_renamed,
+	       n_redefined);
+	return n < count || n_renamed == 0 || n_redefined == 0 || wrong != 0;
 }
