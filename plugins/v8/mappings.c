@@ -96,15 +96,25 @@ void mappings_read_regions(struct mappings *m, uint32_t pid, const struct v8_bin
 		fclose(f);
 }
 
+static bool is_mapped(const struct v8_range *r, const struct andiron_runtime_mapping *list,
+		      uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (list[i].start < r->to && list[i].limit > r->from)
+			return true;
+	return false;
+}
+
 bool mappings_update(struct mappings *m, const struct v8_binary *binary, uint64_t object,
 		     const struct andiron_runtime_mapping *list, uint64_t n)
 {
-	struct v8_range known[MAPPINGS_CODE];
-	uint32_t n_known = m->n_code - m->n_rest;
+	struct v8_range known[MAPPINGS_CODE], blobs[MAPPINGS_BLOBS];
+	uint32_t n_known = m->n_code - m->n_rest, n_blobs = m->n_blobs;
 	bool all = true;
 
 	memcpy(known, m->code, sizeof(known));
-	m->n_code = m->n_blobs = m->n_rest = 0;
+	memcpy(blobs, m->blobs, sizeof(blobs));
+	m->n_code = m->n_blobs = m->n_rest = m->n_gone = 0;
 	for (uint32_t i = 0; i < n_known; i++)
 		if (has_code(list, n, known[i].from, known[i].to))
 			m->code[m->n_code++] = known[i];
@@ -124,6 +134,10 @@ bool mappings_update(struct mappings *m, const struct v8_binary *binary, uint64_
 				  m->code[k].to >= list[i].limit;
 		all &= list[i].object != 0 || inside;
 	}
+	for (uint32_t i = 0; i < n_blobs; i++)
+		if (!is_mapped(&blobs[i], list, n))
+			m->n_gone += ranges_add(m->blobs, &m->n_blobs, MAPPINGS_BLOBS,
+						blobs[i].from, blobs[i].to);
 	return all;
 }
 
@@ -158,7 +172,7 @@ static bool segments_paint(__u64 *s, uint32_t *n, const struct v8_range *r, uint
 void mappings_segments(struct mappings *m, struct v8_process *process)
 {
 	__u64 *ret = process->segments;
-	uint32_t n = 1, kept = 0;
+	uint32_t n = 1, kept = 0, living = m->n_blobs - m->n_gone;
 
 	ret[0] = V8_SEGMENT(0, V8_IN_NONE);
 	if (m->collector_call.to != 0)
@@ -169,10 +183,11 @@ void mappings_segments(struct mappings *m, struct v8_process *process)
 	m->n_rest -= m->n_code - kept < m->n_rest ? m->n_code - kept : m->n_rest;
 	m->n_code = kept;
 	kept = 0;
-	for (uint32_t i = 0; i < m->n_blobs; i++)
+	for (uint32_t i = 0; i < living; i++)
 		if (segments_paint(ret, &n, &m->blobs[i], V8_IN_BLOB))
 			m->blobs[kept++] = m->blobs[i];
-	m->n_blobs = kept;
+	memmove(m->blobs + kept, m->blobs + living, m->n_gone * sizeof(*m->blobs));
+	m->n_blobs = kept + m->n_gone;
 	for (; n < V8_SEGMENTS; n++)
 		ret[n] = V8_SEGMENT_NONE;
 }

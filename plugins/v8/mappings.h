@@ -15,14 +15,16 @@
 
 struct mappings {
 	struct v8_range code[MAPPINGS_CODE];
-	struct v8_range blobs[MAPPINGS_BLOBS]; /* the file's, and copies */
+	struct v8_range blobs[MAPPINGS_BLOBS]; /* the file's, and copies; then ones that are gone */
 	struct v8_range collector_call;
 	uint32_t n_code, n_blobs;
 	uint32_t n_rest; /* of n_code, the last ones: of no region that is known */
+	uint32_t n_gone; /* of n_blobs, the last ones */
 };
 
-/* Brings *m, which is zero for a new process, up to its executable mappings. False: there is code
- * in no region that is known. */
+/* Brings *m, which is zero for a new process, up to its executable mappings. A copy of the builtins
+ * that is gone is kept until something else is in its place: samples of it are named when the
+ * isolate, or the process, may have ended. False: there is code in no region that is known. */
 bool mappings_update(struct mappings *m, const struct v8_binary *binary, uint64_t object,
 		     const struct andiron_runtime_mapping *list, uint64_t n);
 

@@ -192,9 +192,19 @@ TEST(regions_of_many_threads_are_segments)
 	}
 	expect_eq(segment_of(&p, 0x11fff), V8_IN_BLOB);
 	expect_eq(segment_of(&p, 0x12000), V8_IN_NONE);
-	/* An isolate that ended. */
+	/* An isolate that ended: samples of its builtins are still named. */
 	expect(mappings_update(&m, &b, 1, list, n - 3));
+	mappings_segments(&m, &p);
 	expect_eq(m.n_code, 29);
+	expect_eq(m.n_blobs, 31);
+	expect_eq(m.n_gone, 1);
+	expect_eq(m.blobs[30].from, (30ull << 32) + 0x1000);
+	expect_eq(segment_of(&p, (30ull << 32) + 0x1fff), V8_IN_NONE);
+	/* Something else is in its place. */
+	list[n - 3].limit = list[n - 3].start + 0x2000;
+	expect(!mappings_update(&m, &b, 1, list, n - 2));
+	expect_eq(m.n_blobs, 30);
+	expect_eq(m.n_gone, 0);
 }
 
 /* A heap of some words from address 0x1000 on. */
