@@ -19,7 +19,8 @@
 #define CFAS_MAX  256u
 #define TEXTS_MAX (32u << 20) /* of constants, in which the version is searched */
 #define CHUNK     (1u << 18)
-#define MERGED    48u /* arguments pushed for a call move the stack pointer by as much */
+#define MERGED    48u  /* arguments pushed for a call move the stack pointer by as much */
+#define ENTRY_MAX 256u /* of the loop, until it executes its first instruction of bytecode */
 
 struct search {
 	struct interpreter *found; /* or NULL: parts of the loop are not of interest */
@@ -177,6 +178,49 @@ static void find_parts(const struct elf_file *i, struct interpreter *p, const st
 	free(bytes);
 }
 
+/* How much of this code is behind none of its calls and jumps to an address in a register. */
+static size_t straight_code(const struct elf_file *i, uint64_t from, const unsigned char *code,
+			    size_t n)
+{
+	size_t at = 0;
+#if defined(__x86_64__)
+	unsigned char byte;
+	int32_t by;
+
+	for (; at + 6 <= n; at++) {
+		if (code[at] == 0xff && (code[at + 1] & 0x38) == 0x20)
+			break;
+		if (code[at] != 0xe8)
+			continue;
+		memcpy(&by, code + at + 1, sizeof(by));
+		if (elf_read(i, from + at + 5 + (uint64_t)(int64_t)by, &byte, 1) == 1)
+			break;
+	}
+#else
+	uint32_t one;
+
+	for (; at + sizeof(one) <= n; at += sizeof(one)) {
+		memcpy(&one, code + at, sizeof(one));
+		if ((one & 0xfffffc1f) == 0xd61f0000 || one >> 26 == 0x25)
+			break;
+	}
+#endif
+	return at;
+}
+
+/* In 3.11 and 3.12 the thread knows of a CFrame before it names a frame. What it names until then
+ * is left from a call before, and often a frame. So the loop counts as entered only at its first
+ * dispatch, or at the first call, in which all is set. */
+static void skip_entry(const struct elf_file *i, struct python_layout *l)
+{
+	struct python_body *b = &l->bodies[0];
+	unsigned char code[ENTRY_MAX];
+
+	if (l->kind == PYTHON_CFRAMES && l->n_bodies > 0 && b->to - b->from > sizeof(code) &&
+	    elf_read(i, b->from, code, sizeof(code)) == sizeof(code))
+		b->from += (uint32_t)straight_code(i, b->from, code, sizeof(code));
+}
+
 /* Where the machine frames of the loop are whole, and how large they are. */
 static bool read_frames(const struct elf_file *i, struct interpreter *p)
 {
@@ -189,6 +233,7 @@ static bool read_frames(const struct elf_file *i, struct interpreter *p)
 	p->layout.cfa_offset = usual.offset;
 	p->layout.cfa_fp = usual.reg == FP_REG ? PYTHON_FP : 0;
 	add_bodies(&p->layout, list, n, &usual);
+	skip_entry(i, &p->layout);
 	if (p->n_codes == 1 && elf_has_table(i)) /* each search takes too long */
 		find_parts(i, p, &usual);
 	for (uint32_t k = 1; k < p->n_codes; k++)

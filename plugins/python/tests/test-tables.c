@@ -316,6 +316,29 @@ TEST(frames_are_found_without_a_table)
 	free(f);
 }
 
+/* Where the loop is being entered, until its first dispatch or call, 3.11 and 3.12 have no frame
+ * that can be believed. */
+TEST(a_loop_that_is_entered_has_no_frame_yet)
+{
+	struct elf_file *f = malloc(sizeof(*f));
+	int fd = open("/usr/bin/python3", O_RDONLY | O_CLOEXEC);
+	struct interpreter found;
+	unsigned char code[4];
+
+	if (fd >= 0 && elf_open(f, fd) && interpreter_read(fd, &found) &&
+	    found.layout.kind == PYTHON_CFRAMES) {
+		expect(found.layout.bodies[0].from > found.codes[0].from + 64);
+		expect_eq(elf_read(f, found.layout.bodies[0].from, code, 4), 4);
+#if defined(__x86_64__)
+		expect(code[0] == 0xe8 || (code[0] == 0xff && (code[1] & 0x38) == 0x20));
+#else
+		expect((code[3] & 0xfc) == 0x94 || code[3] == 0xd6);
+#endif
+	}
+	close(fd);
+	free(f);
+}
+
 /* A file with an interpreter, damaged: whatever is found, reading ends and stays in bounds. */
 TEST(damaged_files_are_survived)
 {
