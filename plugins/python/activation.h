@@ -346,6 +346,45 @@ P_GLOBAL int python_rest(__u32 cpu)
 	return 0;
 }
 
+#if defined(__TARGET_ARCH_arm64)
+P_INLINE void leave_other(struct andiron_walk *w)
+{
+	(void)w;
+}
+#else
+#define P_CALL_ADD 0x00c308c48348d1ffull /* call *%rcx; add $8,%rsp; ret */
+#define P_CALL_POP 0xc35dd1ffull         /* call *%rcx; pop %rbp; ret */
+
+/* Code that no activation stands in: a trampoline (trampolines.h), or an end of the loop. A
+ * trampoline has one word on the stack from its second instruction on, in some versions the frame
+ * pointer. Its last instructions mean the same in any function. */
+P_INLINE void leave_other(struct andiron_walk *w)
+{
+	__u64 code = read_word(w->pc - (w->exact ? 0 : 2)), sp = w->regs[P_SP];
+	bool pops = (__u32)code == P_CALL_POP || (w->exact && (code & 0xffff) == 0xc35d);
+	bool adds = code << 8 == P_CALL_ADD << 8 ||
+		    (w->exact && code << 24 == P_CALL_ADD >> 16 << 24);
+	bool begins = w->exact && (code << 16 == 0xd1ff08ec8348ull << 16 ||
+				   code << 16 == 0xd1ffe5894855ull << 16 || (code & 0xff) == 0xc3);
+	__u64 back;
+
+	if (pops || adds)
+		sp += 8;
+	else if (!begins)
+		return;
+	back = read_word(sp);
+	if (back == 0)
+		return;
+	if (pops) {
+		w->regs[P_FP] = read_word(sp - 8);
+		w->known |= 1u << P_FP;
+	}
+	w->regs[P_SP] = sp + 8;
+	w->pc = back;
+	w->exact = w->native = 0;
+}
+#endif
+
 /* `known`: there is room for what is known of the thread. */
 P_INLINE void walk_thread(__u32 cpu, struct andiron_walk *w, struct python_scratch *s, bool known)
 {
@@ -367,8 +406,10 @@ P_INLINE void walk_thread(__u32 cpu, struct andiron_walk *w, struct python_scrat
 		return;
 	}
 	w->native = ANDIRON_WALK_LEAVE;
-	if (!is_whole(l, (w->exact ? w->pc : w->pc - 1) - p->bias))
+	if (!is_whole(l, (w->exact ? w->pc : w->pc - 1) - p->bias)) {
+		leave_other(w);
 		return;
+	}
 	s->run = (struct python_run){
 		.sp = w->regs[P_SP],
 		.cfa = w->regs[l->cfa_fp ? P_FP : P_SP] + l->cfa_offset,

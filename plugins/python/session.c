@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A claim reads nothing from a process: the file says where the runtime is, and the BPF program
- * reads the rest where it walks. So a claim costs little, and holds before the runtime has set up
- * its memory. Names come by the ring, on a thread. It reads the processes' memory only for line
- * tables that are too long for the ring. */
+/* A claim reads nothing from a process, unless that has code without a file: the interpreter's file
+ * says where the runtime is, and the BPF program reads the rest where it walks. So a claim costs
+ * little, and holds before the runtime has set up its memory. Names come by the ring, on a thread.
+ * It reads the processes' memory only for line tables that are too long for the ring. */
 #include "runtime-kit/session.h"
 
 #include "python/binaries.h"
 #include "python/layouts.h"
 #include "python/names.h"
+#include "python/trampolines.h"
 #include "runtime-kit/names-ring.h"
 #include "runtime-kit/process-table.h"
 #include "runtime-kit/service.h"
@@ -40,6 +41,7 @@ struct session {
 	struct name_cache *names;
 	struct names_ring *ring;
 	struct target_reader *reader; /* the ring's thread's */
+	struct target_reader *claims; /* of `claim`; NULL until a process may have trampolines */
 	struct binaries binaries;
 	pthread_mutex_t lock; /* of `processes`, for changes and for the ring's thread */
 	struct process_table processes;
@@ -183,6 +185,7 @@ void session_close(void *session)
 	process_table_fini(&s->processes);
 	binaries_fini(&s->binaries);
 	target_reader_free(s->reader);
+	target_reader_free(s->claims);
 	name_cache_free(s->names);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -310,6 +313,19 @@ static void find_asyncio(struct session *s, struct process *p,
 		p->asyncio = false;
 }
 
+/* Trampolines, behind which the loop's callers are. */
+static int32_t claim_trampolines(struct session *s, const struct process *p,
+				 const struct andiron_runtime_mapping *mappings, uint64_t n,
+				 struct andiron_runtime_claim *ret, uint64_t max)
+{
+	if (p->binary->interpreter->layout.version < 0x030c0000 ||
+	    !trampolines_possible(mappings, n))
+		return 0;
+	if (!s->claims)
+		s->claims = target_reader_new(false);
+	return s->claims ? trampolines_claim(s->claims, &p->entry.key, mappings, n, ret, max) : 0;
+}
+
 int32_t session_claim(void *session, const struct andiron_runtime_process *process,
 		      const struct andiron_runtime_mapping *mappings, uint64_t n,
 		      struct andiron_runtime_claim *ret, uint64_t max)
@@ -336,6 +352,7 @@ int32_t session_claim(void *session, const struct andiron_runtime_process *proce
 		ret[count++] = (struct andiron_runtime_claim){b->entry.object,
 							      b->interpreter->codes[i].from,
 							      b->interpreter->codes[i].to};
+	count += claim_trampolines(s, p, mappings, n, ret + count, max - (uint64_t)count);
 	return count;
 }
 

@@ -326,6 +326,58 @@ TEST(code_made_again_is_another)
 	each_state(make_again);
 }
 
+#if !defined(__aarch64__)
+/* A trampoline, and the stack of the loop that it has called or of itself. */
+static void leave_trampoline(const unsigned char *code, uint32_t n, uint32_t at, bool exact,
+			     uint32_t on_stack)
+{
+	unsigned char bytes[48] = {0};
+	uint64_t stack[2] = {on_stack ? 77 : 4711, 4711};
+
+	memcpy(bytes, code, n);
+	memcpy(bytes + 32, stack, sizeof(stack));
+	world.bytes = bytes;
+	world.state.n_chunks = 2;
+	world.chunks[0] = (struct chunk){1000, 32, 0};
+	world.chunks[1] = (struct chunk){9000, 16, 32};
+	world.walk = (struct andiron_walk){
+		.pc = 1000 + at, .exact = exact, .native = ANDIRON_WALK_LEAVE, .known = 1 << P_SP};
+	world.walk.regs[P_SP] = 9000;
+	leave_other(&world.walk);
+	world.bytes = NULL;
+	expect_eq(world.walk.pc, 4711);
+	expect_eq(world.walk.regs[P_SP], 9008 + on_stack);
+	expect_eq(world.walk.exact | world.walk.native, 0);
+	expect_eq(world.walk.known >> P_FP & 1, code[n - 2] == 0x5d && on_stack);
+}
+
+/* From each instruction of a trampoline its caller is found, and the loop's end is not taken for
+ * one. */
+TEST(trampolines_are_left)
+{
+	static const unsigned char adds[] = {0x48, 0x83, 0xec, 8, 0xff, 0xd1,
+					     0x48, 0x83, 0xc4, 8, 0xc3};
+	static const unsigned char pops[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3};
+
+	free(world.bytes);
+	leave_trampoline(adds, 11, 0, true, 0);
+	leave_trampoline(adds, 11, 4, true, 8);
+	leave_trampoline(adds, 11, 6, true, 8);
+	leave_trampoline(adds, 11, 10, true, 0);
+	leave_trampoline(adds, 11, 6, false, 8);
+	leave_trampoline(pops, 8, 0, true, 0);
+	leave_trampoline(pops, 8, 4, true, 8);
+	leave_trampoline(pops, 8, 6, true, 8);
+	leave_trampoline(pops, 8, 7, true, 0);
+	leave_trampoline(pops, 8, 6, false, 8);
+	world.walk = (struct andiron_walk){.pc = 1001, .native = ANDIRON_WALK_LEAVE};
+	leave_other(&world.walk);
+	expect_eq(world.walk.pc, 1001);
+	expect_eq(world.walk.native, ANDIRON_WALK_LEAVE);
+	world.state.n_chunks = 0;
+}
+#endif
+
 static void walk_without_fp(const char *path, const char *text)
 {
 	if (!world.state.layout.cfa_fp)

@@ -6,6 +6,7 @@
 #include "python/lines.h"
 #include "python/names.h"
 #include "python/tasks.h"
+#include "python/trampolines.h"
 #include "python/versions.h"
 
 #include "testing/test.h"
@@ -338,6 +339,28 @@ TEST(a_loop_that_is_entered_has_no_frame_yet)
 	close(fd);
 	free(f);
 }
+
+#if defined(__x86_64__)
+/* Each version's trampoline is known by its first bytes, and no other code is. */
+TEST(trampolines_are_known)
+{
+	static const char *const known[] = {
+		"\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3\0\0\0\0",
+		"\xf3\x0f\x1e\xfa\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3",
+		"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xff\xd1\x5d\xc3\0\0\0",
+	};
+	static const char *const others[] = {
+		"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\x48\x83\xec\x10\0\0\0",
+		"\x48\x83\xec\x08\xff\xd0\x48\x83\xc4\x08\xc3\0\0\0\0",
+		"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+	};
+
+	for (size_t i = 0; i < 3; i++) {
+		expect(trampoline_known((const unsigned char *)known[i]));
+		expect(!trampoline_known((const unsigned char *)others[i]));
+	}
+}
+#endif
 
 /* A file with an interpreter, damaged: whatever is found, reading ends and stays in bounds. */
 TEST(damaged_files_are_survived)

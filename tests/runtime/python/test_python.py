@@ -83,6 +83,19 @@ def await_chain():
         assert loops == 0, loops
 
 
+@case
+def trampolines():
+    """With `-X perf` each function is called through code that CPython has written for perf."""
+    pythons = [python for python in runtimes.pythons() if python.minor >= 12]
+    if not pythons:
+        raise Skip("needs CPython 3.12 or later: `./check --full` fetches it")
+    for_perf = [
+        runtimes.Runtime(f"{p.origin} for perf", p.version, [*p.command, "-X", "perf"])
+        for p in pythons
+    ]
+    judged(for_perf, "30")
+
+
 SUB = """
 try:
     import _interpreters as subs
