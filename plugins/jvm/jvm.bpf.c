@@ -26,6 +26,7 @@ JVM_INLINE void h_place_put(const struct jvm_place *place, const __u64 *id);
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+#include "runtime-kit/known-ids.h"
 #include "runtime-kit/walk-maps.h"
 
 /* By pid. */
@@ -49,12 +50,7 @@ struct {
 } reports SEC(".maps");
 
 /* By id. The plugin deletes what it forgets. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 32768);
-	__type(key, __u64);
-	__type(value, __u32);
-} reported SEC(".maps");
+KNOWN_IDS(reported, JVM_REPORTED);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -83,17 +79,14 @@ JVM_INLINE int h_read(void *to, __u32 n, __u64 address)
 
 JVM_INLINE int h_reported(__u64 id)
 {
-	return bpf_map_lookup_elem(&reported, &id) != 0;
+	return known_find(&reported, JVM_REPORTED, id);
 }
 
 JVM_INLINE void h_report(const struct jvm_report *report, __u32 n)
 {
-	__u64 id = report->id;
-	__u32 one = 1;
-
 	/* A full ring: the next walk tries again. */
 	if (bpf_ringbuf_output(&reports, (void *)report, n, 0) == 0)
-		bpf_map_update_elem(&reported, &id, &one, BPF_ANY);
+		known_add(&reported, JVM_REPORTED, report->id);
 }
 
 JVM_INLINE const __u64 *h_place_find(const struct jvm_place *place)

@@ -20,6 +20,7 @@
 #include "jvm/reports.h"
 #include "jvm/vm-structs.h"
 #include "runtime-kit/elf-file.h"
+#include "runtime-kit/known-ids.h"
 #include "runtime-kit/name-cache.h"
 #include "runtime-kit/names-ring.h"
 #include "runtime-kit/object-table.h"
@@ -96,7 +97,7 @@ static void process_free(struct process *p)
 
 static void forget(struct session *s, uint64_t id)
 {
-	bpf_map_delete_elem(s->reported_map, &id);
+	known_ids_forget(s->reported_map, JVM_REPORTED, id);
 }
 
 /* On the ring's thread. */

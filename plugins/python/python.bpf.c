@@ -11,6 +11,7 @@
 #define P_GLOBAL __noinline
 #include "python/wire.h"
 
+#include "runtime-kit/known-ids.h"
 #include "runtime-kit/walk-maps.h"
 
 struct python_scratch;
@@ -43,12 +44,7 @@ struct {
 	__type(value, struct python_thread);
 } threads SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, PYTHON_CODES);
-	__type(key, __u64);
-	__type(value, __u32);
-} codes SEC(".maps");
+KNOWN_IDS(codes, PYTHON_CODES);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -104,7 +100,7 @@ static __always_inline __u64 h_thread_pointer(void)
 
 static __always_inline int h_is_reported(__u64 id)
 {
-	return bpf_map_lookup_elem(&codes, &id) != NULL;
+	return known_find(&codes, PYTHON_CODES, id);
 }
 
 static __always_inline int h_report(struct python_scratch *s, __u32 n);
@@ -131,14 +127,11 @@ static __always_inline struct python_scratch *h_scratch(void)
  * again. */
 static __always_inline int h_report(struct python_scratch *s, __u32 n)
 {
-	__u64 id = s->record.id;
-	__u32 one = 1;
-
 	n = opaque(n);
 	if (n > sizeof(s->record) + sizeof(s->bytes) ||
 	    bpf_ringbuf_output(&records, &s->record, n, 0) != 0)
 		return 1;
-	bpf_map_update_elem(&codes, &id, &one, BPF_ANY);
+	known_add(&codes, PYTHON_CODES, s->record.id);
 	return 0;
 }
 

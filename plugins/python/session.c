@@ -9,6 +9,7 @@
 #include "python/layouts.h"
 #include "python/names.h"
 #include "python/trampolines.h"
+#include "runtime-kit/known-ids.h"
 #include "runtime-kit/names-ring.h"
 #include "runtime-kit/process-table.h"
 #include "runtime-kit/service.h"
@@ -50,7 +51,7 @@ struct session {
 
 static void forget(struct session *s, uint64_t id)
 {
-	bpf_map_delete_elem(s->codes, &id);
+	known_ids_forget(s->codes, PYTHON_CODES, id);
 }
 
 /* The living process of a pid, as the ring's thread may ask for it; false: there is none. */

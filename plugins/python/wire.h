@@ -10,10 +10,10 @@
 #include <linux/types.h>
 #endif
 
-#define PYTHON_LAYOUTS 256u   /* binaries with an interpreter in use at once */
-#define PYTHON_PROCS   8192u  /* processes */
-#define PYTHON_THREADS 8192u  /* threads whose state is remembered */
-#define PYTHON_CODES   16384u /* code objects known to be reported */
+#define PYTHON_LAYOUTS 256u  /* binaries with an interpreter in use at once */
+#define PYTHON_PROCS   8192u /* processes */
+#define PYTHON_THREADS 8192u /* threads whose state is remembered */
+#define PYTHON_CODES   4096u /* sets of code objects known to be reported */
 #define PYTHON_RING    (1u << 19)
 
 /* How language frames are found, and how they belong to an activation of the loop. */

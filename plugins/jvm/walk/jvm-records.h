@@ -29,6 +29,8 @@
 #define JVM_LINE_BYTES   1024
 #define JVM_TEXT_BYTES   (JVM_CLASS_BYTES + JVM_METHOD_BYTES + JVM_FILE_BYTES + JVM_LINE_BYTES)
 
+#define JVM_REPORTED 8192u /* sets of names and sites known to be reported */
+
 /* The kind of a frame: the upper eight of `what`'s 56 bits. */
 #define JVM_FRAME_METHOD 1u /* what: bytecode's index; where: id of the method */
 #define JVM_FRAME_SITE   2u /* where: id of the site */
