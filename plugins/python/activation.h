@@ -34,13 +34,21 @@ P_INLINE int is_leaving(const struct python_layout *l, struct python_scratch *s)
 /* To the activation's CFrame, and to its innermost frame; 0: it has none. */
 P_INLINE int find_cframe(__u32 cpu, const struct python_layout *l, struct python_scratch *s)
 {
+	__u64 words[2];
+
 	for (__u32 i = 0; i < P_ANCHORS && python_step_anchor(cpu) == 0; i++)
 		;
 	if (s->run.anchor == 0 || s->run.anchor >= s->run.cfa || s->run.anchor < s->run.sp)
 		return 0;
-	if (l->kind == PYTHON_CFRAMES)
-		s->run.frame = read_word(s->run.anchor + l->cframe_frame);
-	s->run.anchor = read_word(s->run.anchor + l->cframe_previous);
+	if (l->kind != PYTHON_CFRAMES) {
+		s->run.anchor = read_word(s->run.anchor + l->cframe_previous);
+		return 1;
+	}
+	/* Its frame, and behind that the CFrame before. */
+	if (h_read(words, sizeof(words), s->run.anchor + l->cframe_frame) != 0)
+		return 0;
+	s->run.frame = words[0];
+	s->run.anchor = words[1];
 	return 1;
 }
 
@@ -79,7 +87,8 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 		s->run.frame = t->cursor.next;
 		s->run.anchor = t->cursor.anchor;
 	} else {
-		s->run.frame = read_word(state + l->thread_frame);
+		if (l->kind != PYTHON_CFRAMES)
+			s->run.frame = read_word(state + l->thread_frame);
 		if (l->thread_top != PYTHON_NO_FIELD)
 			s->run.anchor = read_word(state + l->thread_top);
 		if (l->kind <= PYTHON_COUNTED && w->switches > 1 && is_leaving(l, s))
@@ -91,7 +100,7 @@ P_GLOBAL int python_try(__u32 cpu, __u64 state)
 		if (s->run.frame != 0)
 			take_object(w, l, s);
 	} else {
-		for (__u32 i = 0; i < P_FRAMES && python_step_frame(cpu) == 0; i++)
+		for (__u32 i = 0; i < P_FRAMES / P_STEP && python_step_frames(cpu) == 0; i++)
 			;
 		if (!s->run.found)
 			leave_open(l, s, t);

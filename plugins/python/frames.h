@@ -39,10 +39,12 @@
 
 #define P_TEXTS   1024u /* both texts and more: a power of two, as the verifier likes it */
 #define P_FRAMES  512u
+#define P_STEP    4u /* frames of a step */
 #define P_ANCHORS 256u
 #define P_SEARCH  256u
-#define P_STACK   128u /* words of frames that are read at once */
-#define P_COROS   32u  /* coroutines of a task */
+#define P_STACK   128u   /* words of frames that are read at once */
+#define P_CHUNK   16384u /* bytes of a chunk of frames; the first one of a thread's */
+#define P_COROS   32u    /* coroutines of a task */
 #define P_TLS_BELOW                                                                                \
 	4096u /* on arm64 pthread_self() is below the thread pointer, by less than this */
 
@@ -140,13 +142,14 @@ P_INLINE int read_stack(struct python_scratch *s, __u32 below, __u32 span)
 }
 
 /* Reads the frame at s->run.frame; 0, or not. From 3.11 on frames of a thread lie one behind the
- * other, the innermost one highest. So where a frame is near the one before, what is below it in
- * its page is read with it, and the next calls have their frames already. */
+ * other, the innermost one highest. So where a frame is near the one before, or where the thread
+ * has had such frames, what is below it in its page is read with it, and the next ones are there
+ * already. */
 P_INLINE int read_frame(const struct python_layout *l, struct python_scratch *s)
 {
 	__u64 at = s->run.frame, in = at - s->run.low;
 	__u32 span = l->frame_span, below = at & (4096 - 8);
-	bool near = s->run.last - at < P_STACK * 4;
+	bool near = s->run.last - at < P_STACK * 4 || at - s->thread.stack + P_CHUNK < 2 * P_CHUNK;
 
 	if (span > PYTHON_FRAME_SPAN)
 		return 1;
@@ -157,8 +160,10 @@ P_INLINE int read_frame(const struct python_layout *l, struct python_scratch *s)
 	}
 	if (below > P_STACK * 8 - PYTHON_FRAME_SPAN)
 		below = P_STACK * 8 - PYTHON_FRAME_SPAN;
-	if (near && read_stack(s, below, span) == 0)
+	if (near && read_stack(s, below, span) == 0) {
+		s->thread.stack = at;
 		return 0;
+	}
 	return read_stack(s, 0, span);
 }
 
@@ -347,32 +352,48 @@ P_INLINE __u64 file_hash(const struct python_layout *l, struct python_scratch *s
 
 /* The id of the code object in s->code: of the process, its address, and all that it has from its
  * size to its line table. Addresses alone do not do: the next code object gets those of one that
- * was freed, and from 3.12 on another number. Before, its names are asked for their hashes. */
-P_GLOBAL int python_identify(__u64 code)
+ * was freed, and from 3.12 on another number. Before, its names are asked for their hashes. Two
+ * words a turn, since each step waits for the one before. */
+P_INLINE __u64 identify(const struct python_layout *l, struct python_scratch *s, __u64 code)
 {
-	struct python_scratch *s = h_scratch();
-	const struct python_layout *l;
-	__u32 end;
-	__u64 id;
+	__u64 id = mix(s->run.salt, code), other = s->run.salt;
+	__u32 end = opaque(l->code_lines / 8);
 
-	if (!s)
-		return 0;
-	l = h_layout(s->run.layout);
-	if (!l)
-		return 0;
-	id = mix(s->run.salt, code);
-	end = opaque(l->code_lines / 8);
-	for (__u32 i = l->object_type / 8 + 1; i < PYTHON_CODE_SPAN / 8 && i <= end; i++) {
-		__u64 word = s->code[i];
-
-		id = mix(id, i == l->code_changes / 8 ? (__u32)word : word);
+	if (l->code_changes != PYTHON_NO_FIELD)
+		s->code[(opaque(l->code_changes) & (PYTHON_CODE_SPAN - 1)) / 8] &= 0xffffffff;
+	for (__u32 i = l->object_type / 8 + 1; i < PYTHON_CODE_SPAN / 8 - 1 && i <= end; i += 2) {
+		id = mix(id, s->code[i]);
+		other = mix(other, i < end ? s->code[i + 1] : 0);
 	}
 	if (l->text_hash != PYTHON_NO_FIELD) {
 		id = mix(id, read_word(code_word(s, l->code_name) + l->text_hash));
-		id = mix(id, file_hash(l, s));
+		other = mix(other, file_hash(l, s));
 	}
-	id &= PYTHON_ID_MASK;
-	s->run.last_id = id < PYTHON_ID_MIN ? id + PYTHON_ID_MIN : id;
+	id = mix(id, other) & PYTHON_ID_MASK;
+	return id < PYTHON_ID_MIN ? id + PYTHON_ID_MIN : id;
+}
+
+/* Reads the code object at `code`, which becomes the last one; 0, or 1 if it is none. It is
+ * reported if it is not known. */
+P_GLOBAL int python_take_code(__u64 code)
+{
+	struct python_scratch *s = h_scratch();
+	const struct python_layout *l;
+	__u32 span;
+
+	if (!s)
+		return 1;
+	s->run.last_code = 0;
+	l = h_layout(s->run.layout);
+	if (!l)
+		return 1;
+	span = l->code_span;
+	if (span > PYTHON_CODE_SPAN || h_read(s->code, span, code) != 0 || !is_code(l, s))
+		return 1;
+	s->run.last_code = code;
+	s->run.last_id = identify(l, s, code);
+	if (!h_is_reported(s->run.last_id))
+		python_report(s->run.last_id);
 	return 0;
 }
 
@@ -381,18 +402,10 @@ P_INLINE int push_frame(struct andiron_walk *w, const struct python_layout *l,
 			struct python_scratch *s)
 {
 	__u64 code = frame_word(s, l->frame_code) & ~3ull, position;
-	__u32 span = l->code_span;
 
-	if (code != s->run.last_code || code == 0) {
-		s->run.last_code = 0;
-		if (span > PYTHON_CODE_SPAN || h_read(s->code, span, code) != 0 || !is_code(l, s)) {
-			s->run.unreadable = 1;
-			return 1;
-		}
-		s->run.last_code = code;
-		python_identify(code);
-		if (!h_is_reported(s->run.last_id))
-			python_report(s->run.last_id);
+	if ((code != s->run.last_code || code == 0) && python_take_code(code) != 0) {
+		s->run.unreadable = 1;
+		return 1;
 	}
 	position = position_of(l, s, code);
 	if (is_shim(l, s, code, position))
@@ -432,24 +445,29 @@ P_INLINE int take_frame(struct andiron_walk *w, const struct python_layout *l,
 	return 0;
 }
 
-P_GLOBAL int python_step_frame(__u32 cpu)
+/* Some frames; 1: there is no other. The verifier follows each of a step, so they are few. */
+P_GLOBAL int python_step_frames(__u32 cpu)
 {
 	struct python_scratch *s = h_scratch();
 	struct andiron_walk *w = h_walk(cpu);
 	const struct python_layout *l;
 
-	if (!s || !w || s->run.frame == 0)
+	if (!s || !w)
 		return 1;
 	l = h_layout(s->run.layout);
 	if (!l)
 		return 1;
-	if (read_frame(l, s) != 0) {
-		s->run.found = s->run.unreadable = 1;
-		return 1;
+	for (__u32 i = 0; i < P_STEP; i++) {
+		if (s->run.frame == 0)
+			return 1;
+		if (read_frame(l, s) != 0) {
+			s->run.found = s->run.unreadable = 1;
+			return 1;
+		}
+		if (take_frame(w, l, s) != 0)
+			return 1;
+		s->run.n_frames++;
 	}
-	if (take_frame(w, l, s) != 0)
-		return 1;
-	s->run.n_frames++; /* in memory: a register that counts is followed by the verifier */
 	return 0;
 }
 

@@ -139,6 +139,7 @@ struct python_cursor {
 struct python_thread {
 	__u64 states[2]; /* PyThreadState that were found to be its own, the one last used first */
 	__u64 interp, next; /* where the search goes on */
+	__u64 stack;        /* a frame that had others before it in its chunk; 0: none had */
 	struct python_cursor cursor;
 };
 
