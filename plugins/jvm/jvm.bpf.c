@@ -17,6 +17,7 @@ struct andiron_walk;
 JVM_INLINE struct jvm_state *h_state(__u32 cpu);
 JVM_INLINE struct andiron_walk *h_walk(__u32 cpu);
 JVM_INLINE int h_read(void *to, __u32 n, __u64 address);
+JVM_INLINE int h_tables(struct jvm_state *s, __u32 pid);
 JVM_INLINE int h_reported(__u64 id);
 JVM_INLINE void h_report(const struct jvm_report *report, __u32 n);
 JVM_INLINE const __u64 *h_place_find(const struct jvm_place *place);
@@ -99,6 +100,14 @@ JVM_INLINE void h_place_put(const struct jvm_place *place, const __u64 *id)
 	bpf_map_update_elem(&places, place, id, BPF_ANY);
 }
 
+JVM_INLINE int h_tables(struct jvm_state *s, __u32 pid)
+{
+	const struct jvm_process *process = bpf_map_lookup_elem(&processes, &pid);
+	__u32 n = sizeof(*process) - offsetof(struct jvm_process, entries);
+
+	return !process || bpf_probe_read_kernel(s->process.entries, n, process->entries) != 0;
+}
+
 SEC("perf_event")
 int jvm(void *event)
 {
@@ -111,7 +120,9 @@ int jvm(void *event)
 		return 0;
 	pid = w->pid;
 	process = bpf_map_lookup_elem(&processes, &pid);
-	if (process && bpf_probe_read_kernel(&s->process, sizeof(s->process), process) == 0)
+	s->has_tables = 0;
+	if (process &&
+	    bpf_probe_read_kernel(&s->process, offsetof(struct jvm_process, entries), process) == 0)
 		jvm_walk(cpu, s, w);
 	else
 		w->end = ANDIRON_WALK_GAVE_UP;

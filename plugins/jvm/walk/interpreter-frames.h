@@ -135,18 +135,35 @@ JVM_GLOBAL int jvm_exit_find(__u32 cpu, __u32 at)
 	return JVM_EXITS;
 }
 
+/* Few walks need the tables of the interpreter, which are nine tenths of what is known of a
+ * process. */
+JVM_GLOBAL int jvm_tables_read(__u32 cpu)
+{
+	struct jvm_state *s = h_state(cpu);
+	struct andiron_walk *w = h_walk(cpu);
+
+	if (!s || !w)
+		return 1;
+	if (!s->has_tables && h_tables(s, w->pid) == 0)
+		s->has_tables = 1;
+	return !s->has_tables;
+}
+
 JVM_GLOBAL int jvm_interpreter_step(__u32 cpu)
 {
 	struct jvm_state *s = h_state(cpu);
 	struct andiron_walk *w = h_walk(cpu);
 	__u32 at, i = JVM_ENTRIES;
-	int leaf;
+	int leaf, inside;
 
 	if (!s || !w)
 		return JVM_STEP_LOST;
 	at = (__u32)(w->pc - s->process.interpreter);
 	leaf = w->exact && JVM_ALL_KNOWN(w);
-	if (at >= s->process.entries_start && at < s->process.entries_limit)
+	inside = at >= s->process.entries_start && at < s->process.entries_limit;
+	if ((leaf || inside) && jvm_tables_read(cpu) != 0)
+		return JVM_STEP_LOST;
+	if (inside)
 		i = (__u32)jvm_entry_find(cpu, at);
 	if (i < JVM_ENTRIES) {
 		const struct jvm_entry *e = &s->process.entries[i];

@@ -6,6 +6,7 @@
  *   h_walk(cpu)               struct andiron_walk * or NULL
  *   h_state(cpu)              struct jvm_state *, this CPU's own, or NULL
  *   h_read(to, n, address)    memory of the process; not 0: it is not there
+ *   h_tables(state, pid)      entries and exits to state->process; not 0: they are not there
  *   h_reported(id)            the plugin has the name or site of this id
  *   h_report(report, n)       hands n bytes of one to the plugin, which h_reported() then knows
  *   h_place_find(place), h_place_put(place, id)    the site of a place, as it was found before
@@ -58,7 +59,8 @@ struct jvm_memo {
 
 struct jvm_state {
 	struct jvm_process process;
-	__u32 epoch; /* of the sample */
+	__u32 has_tables; /* `entries` and `exits` are this process's */
+	__u32 epoch;      /* of the sample */
 	__u32 cpu;
 	__u32 reads; /* of the walk, roughly */
 	__u32 switches;
