@@ -13,6 +13,8 @@
 
 #define CODE_BYTES (4u << 20)
 #define CODELETS   2000
+#define TEXT_PAGES 4
+#define PAGE       4096u
 #define EXIT_BYTES 64   /* from the pop to the jump */
 #define MOST_LEFT  4096 /* behind the last of it, once the rest is given back */
 
@@ -85,6 +87,28 @@ static void frames_find(const struct code *c, struct jvm_process *ret)
 	exits_add(c, "\x5f\x49\x8b\xe3", "\xff\xe7", (struct jvm_exit){.ret = 5, .sp = 11}, ret);
 }
 
+/* The texts of the codelets are in few pages of the library. */
+static void texts_announce(struct target_memory *memory, const struct vm_structs *vm,
+			   const struct code *c)
+{
+	uint64_t header = vm->values[VM_SIZEOF_CODELET], size_at = vm->values[VM_CODELET_SIZE],
+		 text_at = vm->values[VM_CODELET_TEXT], pages[TEXT_PAGES], address;
+	uint32_t at = 0, n = 0, k, size;
+
+	for (int i = 0; i < CODELETS && n < TEXT_PAGES && at + header <= c->n; i++) {
+		memcpy(&size, c->bytes + at + size_at, sizeof(size));
+		memcpy(&address, c->bytes + at + text_at, sizeof(address));
+		if (size < header || size > c->n - at)
+			break;
+		for (k = 0; k < n && pages[k] != address - address % PAGE; k++)
+			;
+		if (k == n)
+			pages[n++] = address - address % PAGE;
+		at += size;
+	}
+	target_memory_announce(memory, pages, n);
+}
+
 /* 0 if all entries are there: others stand behind them. */
 static int codelets_read(struct target_memory *memory, const struct vm_structs *vm,
 			 const struct code *c, struct jvm_process *ret)
@@ -150,6 +174,8 @@ int interpreter_code_read(struct target_memory *memory, const struct vm_structs 
 	ret->interpreter_limit = buffer + limit;
 	if (target_memory_read(memory, buffer, c.bytes, c.n) != 0)
 		error = -EAGAIN;
+	if (error == 0)
+		texts_announce(memory, vm, &c);
 	if (error == 0)
 		error = codelets_read(memory, vm, &c, ret);
 	if (error == 0)

@@ -181,12 +181,16 @@ const char *layout_offsets(const struct vm_structs *vm, uint32_t major, struct j
 
 void layout_announce(struct target_memory *memory, const struct vm_structs *vm)
 {
-	static const enum vm_id ids[] = {VM_RELEASE,     VM_MAJOR,     VM_CACHE_HEAPS,
-					 VM_CACHE_HEAP,  VM_CALL_STUB, VM_INTERPRETER};
+	static const enum vm_id ids[] = {VM_RELEASE,    VM_MAJOR,     VM_CACHE_HEAPS,
+					 VM_CACHE_HEAP, VM_CALL_STUB, VM_INTERPRETER};
 	uint64_t at[sizeof(ids) / sizeof(ids[0])];
 
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 		at[i] = vm->values[ids[i]] == VM_ABSENT ? 0 : vm->values[ids[i]];
+	target_memory_announce(memory, at, sizeof(ids) / sizeof(ids[0]));
+	/* And what they point to: but for the version, all are pointers. */
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		at[i] = at[i] && ids[i] != VM_MAJOR ? target_memory_word(memory, at[i]) : 0;
 	target_memory_announce(memory, at, sizeof(ids) / sizeof(ids[0]));
 }
 
@@ -211,7 +215,7 @@ static int heap_read(struct target_memory *memory, const struct vm_structs *vm, 
 static int heaps_read(struct target_memory *memory, const struct vm_structs *vm,
 		      struct jvm_process *ret)
 {
-	uint64_t heaps, len_at, data, n;
+	uint64_t heaps, len_at, data, n, at[JVM_HEAPS];
 
 	if (vm->values[VM_CACHE_HEAPS] == VM_ABSENT) {
 		ret->n_heaps = 1;
@@ -228,8 +232,10 @@ static int heaps_read(struct target_memory *memory, const struct vm_structs *vm,
 	if (n == 0 || n > JVM_HEAPS)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < n; i++)
-		if (heap_read(memory, vm, target_memory_word(memory, data + 8ull * i),
-			      &ret->heaps[i]) != 0)
+		at[i] = target_memory_word(memory, data + 8ull * i);
+	target_memory_announce(memory, at, (uint32_t)n);
+	for (uint32_t i = 0; i < n; i++)
+		if (heap_read(memory, vm, at[i], &ret->heaps[i]) != 0)
 			return -EAGAIN;
 	ret->n_heaps = (uint32_t)n;
 	return 0;

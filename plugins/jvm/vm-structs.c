@@ -331,6 +331,7 @@ int vm_structs_read(struct target_memory *memory, const uint64_t *addresses,
 		r.slots[h % SLOTS] = (uint16_t)(i + 1);
 		ret->values[i] = VM_ABSENT;
 	}
+	target_memory_announce(memory, addresses, VM_SYMBOLS);
 	for (uint32_t i = 0; error == 0 && i < VM_TABLES; i++)
 		error = table_read(&r, i);
 	return error;

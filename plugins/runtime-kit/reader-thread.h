@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #define READER_BYTES  (256u << 10) /* of one request */
-#define READER_PIECES 8u           /* likewise */
+#define READER_PIECES 12u          /* likewise */
 
 struct reader_thread;
 

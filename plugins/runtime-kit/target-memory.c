@@ -448,7 +448,7 @@ void target_memory_announce(struct target_memory *m, const uint64_t *at, uint32_
 {
 	struct reader_request request = {.fd = m->fd, .n = BLOCK};
 
-	for (uint32_t i = 0; i < n && i < READER_PIECES; i++) {
+	for (uint32_t i = 0; i < n && request.n_pieces < READER_PIECES; i++) {
 		uint64_t block = at[i] - at[i] % BLOCK;
 
 		if (at[i] != 0 && !copy_of(m, block) && !has(&request, block) &&
