@@ -37,12 +37,15 @@
 /* From its first claim on a JVM may be starting, or its memory not to be had for the moment. */
 #define STARTING_NS 30000000000ull
 #define GROWING_NS  500000000ull  /* its interpreter is as large as it will be */
+#define HINT_NS     100000000ull  /* its library is believed: one that forges has others wait */
+#define EARLY_NS    1000000ull    /* since a first claim, which was too early */
 #define ODD_NS      5000000000ull /* its tables are not as they should be: they begin empty */
 
 struct library {
 	struct object_entry entry;
 	int is_jvm;
 	uint64_t addresses[VM_SYMBOLS];
+	uint64_t interpreter_at, ready_ns; /* of one that was set up, the soonest; 0: none was */
 	struct vm_places places;
 };
 
@@ -272,10 +275,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* s->record is what the process's JVM says of itself. -EAGAIN: it is starting; -EPROTO: its tables
- * are not as they should be. */
+/* s->record is what the process's JVM says of itself; `at` is interpreter_at, or 0. -EAGAIN: it is
+ * starting; -EPROTO: its tables are not as they should be. */
 static int process_read(struct session *s, struct process *p, const uint64_t *addresses,
-			const struct vm_library *library)
+			const struct vm_library *library, uint64_t at)
 {
 	struct target_memory *memory = p->memory;
 	char release[80];
@@ -285,7 +288,7 @@ static int process_read(struct session *s, struct process *p, const uint64_t *ad
 	int error;
 
 	/* To read all tables each time that a starting JVM is asked would be most of its cost. */
-	if (p->interpreter_at != 0 && target_memory_word(memory, p->interpreter_at) == 0)
+	if (at != 0 && target_memory_word(memory, at) == 0)
 		return -EAGAIN;
 	error = vm_structs_read(memory, addresses, library, &vm);
 	if (error != 0)
@@ -330,17 +333,30 @@ static int process_open(struct session *s, struct process *p, uint64_t at)
 	return p->memory ? 0 : target_memory_open(s->reader, &p->entry.key, &p->memory);
 }
 
+/* Of a process that is set up, for others of its library. */
+static void library_note(struct library *l, uint64_t interpreter_at, uint64_t age)
+{
+	l->interpreter_at = interpreter_at;
+	if (age >= EARLY_NS && (l->ready_ns == 0 || age < l->ready_ns))
+		l->ready_ns = age;
+}
+
 /* Sets s->record and p->text. -EAGAIN: it may be there later. */
 static int record_read(struct session *s, struct process *p, struct library *l, uint64_t bias)
 {
 	struct library_file file = {s, l, NULL, -1};
 	struct vm_library library = {&l->places, bias, library_file_read, &file};
-	uint64_t addresses[VM_SYMBOLS];
+	uint64_t addresses[VM_SYMBOLS], at = p->interpreter_at, age = now_ns() - p->first_ns;
 	int error;
 
 	for (int i = 0; i < VM_SYMBOLS; i++)
 		addresses[i] = l->addresses[i] + bias;
-	error = process_open(s, p, p->interpreter_at ? p->interpreter_at : addresses[0]);
+	if (at == 0 && l->interpreter_at != 0 && age < HINT_NS)
+		at = l->interpreter_at + bias;
+	/* It was not set up a moment ago, and no other one has been so soon. */
+	if (age >= EARLY_NS && age < HINT_NS && age < l->ready_ns / 2)
+		return -EAGAIN;
+	error = process_open(s, p, at ? at : addresses[0]);
 	if (error != 0) {
 		snprintf(p->text, sizeof(p->text), "HotSpot: its memory cannot be read: %s",
 			 strerror(-error));
@@ -348,8 +364,10 @@ static int record_read(struct session *s, struct process *p, struct library *l, 
 										   : error;
 	}
 	p->text[0] = '\0';
-	error = process_read(s, p, addresses, &library);
+	error = process_read(s, p, addresses, &library, at);
 	library_file_close(&file);
+	if (error == 0 && p->interpreter_at != 0)
+		library_note(l, p->interpreter_at - bias, age);
 	return error;
 }
 
