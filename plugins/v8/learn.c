@@ -104,8 +104,17 @@ static void function_read_positions(const struct heap *h, uint64_t bytecodes,
 	}
 }
 
+/* Code most of the time begins in the same page, or the one before. */
+static void announce_code(const struct heap *h, const struct v8_key *key, uint64_t code)
+{
+	const uint64_t at[] = {key->shared, key->script, code, code - MEMORY_PAGE};
+
+	memory_announce_code(h->memory, at, 4);
+}
+
+/* `code`: what is read behind it; 0: nothing. */
 static struct names_function *function_read(const struct heap *h, const struct v8_key *key,
-					    uint64_t bytecodes)
+					    uint64_t bytecodes, uint64_t code)
 {
 	/* The function before its parts: it is looked at again behind them. */
 	const uint64_t looked_at[] = {key->shared, key->name, bytecodes};
@@ -129,7 +138,10 @@ static struct names_function *function_read(const struct heap *h, const struct v
 		function_read_positions(h, bytecodes, f);
 	/* Nothing has moved in the meantime. */
 	h->memory->refresh(h->memory->context);
-	memory_announce(h->memory, (uint64_t[]){key->shared, key->script}, 2);
+	if (code != 0)
+		announce_code(h, key, code);
+	else
+		memory_announce(h->memory, (uint64_t[]){key->shared, key->script}, 2);
 	if (f->name && function_is(h, key))
 		return f;
 	names_function_free(f);
@@ -151,14 +163,15 @@ static bool function_is_known(const struct learning *l, uint64_t id, uint64_t by
 }
 
 /* False: it is no function. */
-static bool learn_function(const struct learning *l, const struct v8_key *key, uint64_t bytecodes)
+static bool learn_function(const struct learning *l, const struct v8_key *key, uint64_t bytecodes,
+			   uint64_t code)
 {
 	uint64_t id = v8_function_id(l->seed, key);
 	struct names_function *f, *before;
 
 	if (function_is_known(l, id, bytecodes))
 		return true;
-	f = function_read(&l->heap, key, bytecodes);
+	f = function_read(&l->heap, key, bytecodes, code);
 	if (!f)
 		return false;
 	f->entry.id = id;
@@ -202,7 +215,7 @@ static uint64_t learn_inlined(const struct learning *l, uint64_t shared)
 	key.script_id = number;
 	key.counts = counts;
 	key.flags = flags;
-	return learn_function(l, &key, 0) ? v8_function_id(l->seed, &key) : 0;
+	return learn_function(l, &key, 0, 0) ? v8_function_id(l->seed, &key) : 0;
 }
 
 static struct v8_place_state state_of(const struct code *c)
@@ -233,6 +246,8 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 
 	if (code_is_known(l, s->code, ret))
 		return;
+	if (s->instance == 0)
+		announce_code(&l->heap, &s->key, s->code);
 	*ret = (struct v8_place_state){0};
 	c = calloc(1, sizeof(*c));
 	if (!c || !(s->instance != 0 ? wasm_read(&l->heap, l->seed, s, &c->code)
@@ -256,10 +271,14 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 
 bool learn(const struct learning *l, const struct v8_sighting *sighting, struct v8_place_state *ret)
 {
+	bool has_code = sighting->code != 0 && sighting->code != V8_NOWHERE &&
+			sighting->bytecode == 0;
+
 	*ret = (struct v8_place_state){0};
-	if (sighting->instance == 0 && !learn_function(l, &sighting->key, sighting->bytecode))
+	if (sighting->instance == 0 &&
+	    !learn_function(l, &sighting->key, sighting->bytecode, has_code ? sighting->code : 0))
 		return false;
-	if (sighting->code == 0 || sighting->code == V8_NOWHERE || sighting->bytecode != 0)
+	if (!has_code)
 		return true;
 	learn_code(l, sighting, ret);
 	return ret->header != 0;

@@ -37,6 +37,16 @@ static bool has_code(const struct andiron_runtime_mapping *m, uint64_t n, uint64
 	return false;
 }
 
+uint64_t mappings_hash(const struct andiron_runtime_mapping *list, uint64_t n)
+{
+	uint64_t h = 1;
+
+	for (uint64_t i = 0; i < n; i++)
+		if (list[i].object == 0)
+			h = v8_mix(v8_mix(h, list[i].start), list[i].limit);
+	return h;
+}
+
 /* Whether a line of the process's list is of what may lie in a region. */
 static bool is_inside(const char *line, uint64_t from, const struct v8_binary *b, uint64_t object,
 		      const struct andiron_runtime_mapping *list, uint64_t n)

@@ -28,8 +28,11 @@ struct mappings {
 bool mappings_update(struct mappings *m, const struct v8_binary *binary, uint64_t object,
 		     const struct andiron_runtime_mapping *list, uint64_t n);
 
+/* Tells one list of executable memory without a file from another. */
+uint64_t mappings_hash(const struct andiron_runtime_mapping *list, uint64_t n);
+
 /* Adds regions: what V8 has reserved, of which only a few pages are executable. So the process's
- * own list is read, up to 20,000 lines, some microseconds for each ten. */
+ * own list is read, up to 20,000 lines, ten microseconds for each ten. */
 void mappings_read_regions(struct mappings *m, uint32_t pid, const struct v8_binary *binary,
 			   uint64_t object, const struct andiron_runtime_mapping *list, uint64_t n);
 

@@ -31,7 +31,8 @@
 #define FILES      1024u /* that no process uses */
 #define GONE       256u  /* processes whose names may be asked for */
 #define IDS        256u
-#define REGIONS_NS 100000000ull  /* a process's list of mappings is read as often as that */
+#define REGIONS    32u           /* so often a process's list of mappings is read at once, … */
+#define REGIONS_NS 100000000ull  /* … and then as often as that */
 #define OPEN_NS    1000000000ull /* memory that cannot be opened is tried again as often */
 #define BUDGET     400000u       /* reads (memory.h) for one sighting, … */
 #define LEARN_NS   1000000000ull /* … and how long it may take */
@@ -50,8 +51,10 @@ struct process {
 	struct target_memory *memory; /* NULL: it is gone, or not to be read for now */
 	struct mappings mappings;
 	uint64_t seed, regions_ns, open_ns;
+	uint32_t n_regions;           /* readings of its list, */
+	uint64_t regions_of;          /* and of which code the last was (mappings_hash) */
 	uint64_t left_ns, left_at_ns; /* of the thread's time, and when that was so */
-	uint64_t maps[MEMORY_MAPS];   /* as v8_memory has them */
+	uint64_t pages[MEMORY_MAPS + MEMORY_NEAR]; /* as v8_memory has them */
 };
 
 struct session {
@@ -221,8 +224,8 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	struct v8_place place = v8_place_of(sighting);
 	struct v8_place_state state;
 	struct target target = {NULL, s->reader, 0};
-	struct v8_memory memory = {
-		target_read, target_refresh, &target, BUDGET, target_announce, {0}};
+	struct v8_memory memory = {target_read, target_refresh,  &target,
+				   BUDGET,      target_announce, {0}};
 	struct learning l = {.names = s->names, .lock = &s->lock, .heap = {&memory, NULL}};
 	struct v8_binary *binary;
 	struct process *p;
@@ -245,7 +248,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	l.heap.binary = binary;
 	l.process_id = p->entry.id;
 	l.seed = p->seed;
-	memcpy(memory.maps, p->maps, sizeof(p->maps));
+	memcpy(memory.pages, p->pages, sizeof(p->pages));
 	pthread_mutex_unlock(&s->lock);
 
 	target_reader_refresh(s->reader);
@@ -258,7 +261,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	p = process_of_id(s, sighting->key.process_id);
 	if (p) {
 		time_take(p, now_ns() - begin);
-		memcpy(p->maps, memory.maps, sizeof(p->maps));
+		memcpy(p->pages, memory.pages, sizeof(p->pages));
 	}
 	binary_release(binary);
 	session_count(s);
@@ -433,12 +436,15 @@ static int process_attach(struct session *s, struct process *p, struct file *f)
 
 static void process_map(struct process *p, const struct andiron_runtime_mapping *list, uint64_t n)
 {
-	uint64_t object = p->file->entry.object, now = now_ns();
+	uint64_t object = p->file->entry.object, now = now_ns(), code = mappings_hash(list, n);
 
-	if (!mappings_update(&p->mappings, p->binary, object, list, n) &&
-	    (p->regions_ns == 0 || now - p->regions_ns >= REGIONS_NS)) {
+	/* The kernel's own code is in no region. */
+	if (!mappings_update(&p->mappings, p->binary, object, list, n) && code != p->regions_of &&
+	    (p->n_regions < REGIONS || now - p->regions_ns >= REGIONS_NS)) {
 		mappings_read_regions(&p->mappings, p->entry.key.pid, p->binary, object, list, n);
 		p->regions_ns = now;
+		p->regions_of = code;
+		p->n_regions++;
 	}
 	mappings_add_rest(&p->mappings, list, n);
 }

@@ -12,6 +12,7 @@
 #include "v8/lines.h"
 
 #define MEMORY_MAPS 4u
+#define MEMORY_NEAR 4u
 #define MEMORY_TELL 4u /* addresses that may be announced at once */
 
 /* Memory of a process, as a reader that may fail at any time: the process ends, its objects move. A
@@ -26,7 +27,9 @@ struct v8_memory {
 	/* These addresses are about to be read, in this order; 0 is none. NULL: it is not to be
 	 * told. */
 	void (*announce)(void *context, const uint64_t *at, uint32_t n);
-	uint64_t maps[MEMORY_MAPS]; /* pages that types were in last: few have all; 0: none */
+	/* Pages that types were in last, of which few have all; then those of what describes
+	 * compiled code. 0: none. */
+	uint64_t pages[MEMORY_MAPS + MEMORY_NEAR];
 };
 
 #define MEMORY_UNIT 256u
@@ -42,28 +45,51 @@ static inline bool memory_read(struct v8_memory *m, uint64_t address, void *ret,
 	return m->read(m->context, address, ret, n);
 }
 
-/* With each object its type is to be read, which is in a page of those. */
-static inline void memory_announce(struct v8_memory *m, const uint64_t *at, uint32_t n)
+static inline void memory_announce_all(struct v8_memory *m, const uint64_t *at, uint32_t n,
+				       uint32_t n_near)
 {
-	uint64_t all[MEMORY_TELL + MEMORY_MAPS];
+	uint64_t all[MEMORY_TELL + MEMORY_MAPS + MEMORY_NEAR];
 
 	if (!m->announce || n > MEMORY_TELL)
 		return;
 	memcpy(all, at, n * sizeof(*at));
-	memcpy(all + n, m->maps, sizeof(m->maps));
-	m->announce(m->context, all, n + MEMORY_MAPS);
+	memcpy(all + n, m->pages, (MEMORY_MAPS + n_near) * sizeof(*m->pages));
+	m->announce(m->context, all, n + MEMORY_MAPS + n_near);
+}
+
+/* With each object its type is to be read, which is in a page of those. */
+static inline void memory_announce(struct v8_memory *m, const uint64_t *at, uint32_t n)
+{
+	memory_announce_all(m, at, n, 0);
+}
+
+/* And with code what describes it, which the compiler has allocated near that of other code. */
+static inline void memory_announce_code(struct v8_memory *m, const uint64_t *at, uint32_t n)
+{
+	memory_announce_all(m, at, n, MEMORY_NEAR);
+}
+
+static inline void memory_note_page(uint64_t *pages, uint32_t n, uint64_t at)
+{
+	uint64_t page = at - at % MEMORY_PAGE;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (pages[i] == page)
+			return;
+	memmove(pages + 1, pages, (n - 1) * sizeof(*pages));
+	pages[0] = page;
 }
 
 /* A type was at this address. */
 static inline void memory_note_map(struct v8_memory *m, uint64_t at)
 {
-	uint64_t page = at - at % MEMORY_PAGE;
+	memory_note_page(m->pages, MEMORY_MAPS, at);
+}
 
-	for (uint32_t i = 0; i < MEMORY_MAPS; i++)
-		if (m->maps[i] == page)
-			return;
-	memmove(m->maps + 1, m->maps, sizeof(m->maps) - sizeof(m->maps[0]));
-	m->maps[0] = page;
+/* A part of what describes compiled code was. */
+static inline void memory_note_near(struct v8_memory *m, uint64_t at)
+{
+	memory_note_page(m->pages + MEMORY_MAPS, MEMORY_NEAR, at);
 }
 
 static inline bool memory_word(struct v8_memory *m, uint64_t address, uint64_t *ret)

@@ -92,6 +92,7 @@ static bool code_find(const struct heap *h, uint64_t seed, uint64_t pc, struct c
 static void code_read_positions(const struct heap *h, uint64_t table, uint64_t bytes,
 				struct code *c)
 {
+	memory_note_near(h->memory, table);
 	c->positions = heap_bytes(h, table, &c->n_positions);
 	if (c->positions && !positions_fit(c->positions, c->n_positions, h->binary, bytes)) {
 		free(c->positions);
@@ -133,6 +134,7 @@ static void code_read_inlined(const struct heap *h, uint64_t deopt, struct code 
 	if (!heap_element(h, deopt, b->deopt_inlining, &array) ||
 	    !heap_element(h, deopt, b->deopt_literals, &literals))
 		return;
+	memory_note_near(h->memory, array);
 	bytes = heap_bytes(h, array, &n);
 	n = bytes ? n / 16 : 0;
 	if (n > CODE_INLINED)
@@ -223,6 +225,8 @@ bool code_read(const struct heap *h, uint64_t seed, const struct v8_sighting *s,
 	if (!baseline_data(h, s->key.shared, object, &data) &&
 	    !heap_word(h, object, b->code_deopt, &data))
 		return true;
+	memory_note_near(h->memory, object);
+	memory_note_near(h->memory, data);
 	if (heap_is(h, data, b->types.interpreter_data)) {
 		if (!heap_word(h, data, 8, &data))
 			return true;

@@ -297,7 +297,7 @@ static void tell(void *context, const uint64_t *at, uint32_t n)
 TEST(types_are_announced_with_objects)
 {
 	static const struct v8_binary binary;
-	uint64_t told[MEMORY_TELL + MEMORY_MAPS] = {0};
+	uint64_t told[MEMORY_TELL + MEMORY_MAPS + MEMORY_NEAR] = {0};
 	struct v8_memory memory = {read_types, NULL, told, 100, tell, {0}};
 	const struct heap h = {&memory, &binary};
 	uint16_t type;
@@ -309,6 +309,13 @@ TEST(types_are_announced_with_objects)
 	expect_eq(told[1], 0x300001);
 	expect_eq(told[2], 0x203000);
 	expect_eq(told[3], 0);
+	/* What describes code only with code. */
+	memory_note_near(&memory, 0x405008);
+	memory_announce(&memory, (uint64_t[]){0x100001}, 1);
+	expect_eq(told[1], 0x203000);
+	expect_eq(told[1 + MEMORY_MAPS], 0);
+	memory_announce_code(&memory, (uint64_t[]){0x100001}, 1);
+	expect_eq(told[1 + MEMORY_MAPS], 0x405000);
 }
 
 /* Of two codes of one place what is known of the one says nothing of the other, which is read soon,
