@@ -25,6 +25,7 @@ struct engine {
 	uint64_t counted;              /* of the buffer being read */
 	uint64_t waits;                /* … that are of waits, and in rows */
 	int64_t start_ns;              /* of the interval, CLOCK_REALTIME */
+	int64_t swapped_ns;            /* the last one's end, CLOCK_MONOTONIC */
 	uint32_t buffer;               /* being read */
 	bool unmapped;                 /* some process waits for its files to be read */
 	bool finished;

@@ -265,7 +265,11 @@ static void on_stack(void *context, const struct sampler_stack *stack, const uin
 		e->counts->unselected += samples;
 		return;
 	}
-	map_process(e, p);
+	/* What was read since the interval's end says all of what was sampled before. */
+	if (p->mapped_ns < e->swapped_ns)
+		map_process(e, p);
+	else
+		e->unmapped |= !unwinder_process(e->unwinder, p);
 	e->waits += sampler_is_wait(stack) ? samples : 0;
 	add_row(e, p, stack, pcs, samples);
 }
@@ -375,6 +379,7 @@ void engine_collect(struct engine *e)
 		return;
 	end_ns = clock_real();
 	r = session_swap(e->session);
+	e->swapped_ns = clock_mono();
 	if (r < 0) {
 		engine_say(e, ANDIRON_LOG_ERROR, "cannot swap the buffers of the counts: %s",
 			   strerror(-r));

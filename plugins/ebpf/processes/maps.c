@@ -309,6 +309,7 @@ bool mapset_equal(const struct mapset *a, const struct mapset *b)
 void mapset_keep_text(struct mapset *set, const struct mapset *same)
 {
 	set->text = same->text;
+	set->asked = same->asked;
 	for (size_t i = 0; i < set->list.n; i++)
 		set->list.p[i].line = same->list.p[i].line;
 }

@@ -47,6 +47,7 @@ struct mapset {
 	bool inherited;                /* another process has them */
 	uint64_t generation;           /* unwind_generation of the process that had them */
 	uint64_t text;                 /* a hash of the text that says all of this; 0: of none */
+	uint64_t asked;                /* as struct procmap has it, of that text */
 	struct str exe;                /* the program, by its path; empty: unknown */
 	struct arena arena;            /* names */
 };

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 
@@ -329,10 +330,18 @@ static struct str read_exe(int dir, struct arena *arena)
  * demand. */
 static bool has_jit_source(struct process *p, int dir)
 {
-	struct jit_source_process j = {
-		dir, p->key.tgid, p->key.start_ns, false, &p->own_pid};
+	struct jit_source_process j = {dir, p->key.tgid, p->key.start_ns, false, &p->own_pid};
 
 	return jit_source_has_map(&j);
+}
+
+/* Whether it has what `like` says. A map that a compiler writes beside its code is no mapping, and
+ * changes no text. */
+static bool is_as_before(const struct processes *t, struct process *p, int dir,
+			 const struct mapset *like)
+{
+	return like->whole && like->asked != 0 && procmap_is(&t->procmap, dir, like->asked) &&
+	       !(p->lacks_jit_source && has_jit_source(p, dir));
 }
 
 /* Reads the text of its executable mappings, and of which generation they are: an exec changes that
@@ -350,9 +359,10 @@ static int read_text(struct processes *t, struct process *p, int dir, const stru
 	*ret_generation = before;
 	if (before == 0)
 		return -ESRCH;
+	if (known && is_as_before(t, p, dir, like))
+		return -EALREADY;
 	buf_clear(&t->text);
 	r = procmap_read(&t->procmap, &p->pace, dir, &t->text, MAPS_TEXT_MAX);
-	/* A map that a compiler writes beside its code is no mapping, and changes no text. */
 	if (r == 0 && known && like->whole && like->text == hash_str(buf_str(&t->text)) &&
 	    !(p->lacks_jit_source && has_jit_source(p, dir)))
 		return -EALREADY;
@@ -380,12 +390,37 @@ static int open_process(const struct processes *t, const struct process *p)
 	return openat(t->proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The text as a set, or NULL. The files of lines that `like` has are not opened; NULL: all are. */
+static struct mapset *parse_text(struct processes *t, struct process *p, int dir,
+				 const struct mapset *like, uint64_t generation)
+{
+	struct opener o = {.jit = -1};
+	struct mapset *set;
+
+	o.process = (struct jit_source_process){dir, p->key.tgid, p->key.start_ns,
+						has_own_root(dir), &p->own_pid};
+	o.maps = buf_str(&t->text);
+	set = mapset_parse(o.maps, t->files, open_mapped, &o, like, process_maps(p, generation));
+	closep(&o.jit);
+	if (!set)
+		return NULL;
+	if (set->list.n == 0) { /* it has given up its memory: keep what it had */
+		mapset_free(set);
+		return NULL;
+	}
+	if (!like)
+		p->opened_ns = clock_mono();
+	set->generation = generation;
+	set->exe = like && like->exe.n ? arena_str(&set->arena, like->exe)
+				       : read_exe(dir, &set->arena);
+	return set;
+}
+
 /* False if they were not read now. `like`: what it had mapped a moment ago, of which only the news
  * is looked at; or NULL. */
 static bool read_maps(struct processes *t, struct process *p, const struct mapset *like)
 {
 	_cleanup_(closep) int dir = -1;
-	struct opener o = {.jit = -1};
 	struct mapset *set;
 	uint64_t generation;
 	int r;
@@ -399,26 +434,16 @@ static bool read_maps(struct processes *t, struct process *p, const struct mapse
 		return false;
 	r = read_text(t, p, dir, like, &generation);
 	p->stale = r == -EAGAIN;
+	if (r == 0 || r == -EALREADY)
+		p->mapped_ns = clock_mono();
 	if (r == -EALREADY || r == -EAGAIN || r == -ESRCH || t->text.n == 0)
 		return false;
 	if (like && like->generation != generation)
 		like = NULL;
-	o.process =
-		(struct jit_source_process){dir, p->key.tgid, p->key.start_ns, has_own_root(dir),
-					    &p->own_pid};
-	o.maps = buf_str(&t->text);
-	set = mapset_parse(o.maps, t->files, open_mapped, &o, like,
-			   process_maps(p, generation));
-	closep(&o.jit);
+	set = parse_text(t, p, dir, like, generation);
 	if (!set)
 		return false;
-	if (set->list.n == 0) { /* it has given up its memory: keep what it had */
-		mapset_free(set);
-		return false;
-	}
-	set->generation = generation;
-	set->exe = like && like->exe.n ? arena_str(&set->arena, like->exe)
-				       : read_exe(dir, &set->arena);
+	set->asked = r == 0 ? t->procmap.asked : 0;
 	take_set(t, p, set);
 	return true;
 }
@@ -529,8 +554,7 @@ void processes_age(struct processes *t, uint32_t keep,
 
 		check(p->position == i);
 		p->idle_intervals++;
-		if (p->idle_intervals > keep ||
-		    (p->idle_intervals > 1 && !is_there(t, p))) {
+		if (p->idle_intervals > keep || (p->idle_intervals > 1 && !is_there(t, p))) {
 			gone(context, p);
 			remove_process(t, p);
 			continue;

@@ -46,8 +46,11 @@ struct process {
 	struct process_runtimes runtimes;
 	struct mapset *maps;
 	const struct mapset *stored; /* those that the unwind store has */
-	uint64_t tried, looked;      /* the event intake's own, 0 at first */
-	uint64_t generation;         /* unwind_generation, as of the last report */
+	uint64_t tried, looked;      /* the event intake's own, 0 at first, */
+	uint64_t settled;            /* too: what its mappings said when its looks ended */
+	/* CLOCK_MONOTONIC: they were read last, and with all files opened; 0: never. */
+	int64_t mapped_ns, opened_ns;
+	uint64_t generation; /* unwind_generation, as of the last report */
 };
 
 struct processes {

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "ebpf/processes/maps.h"
 
 #include <errno.h>
@@ -82,7 +83,17 @@ static int ask_one(int fd, uint64_t address, char *name, uint32_t n, struct quer
 	return -errno;
 }
 
-static int ask(int fd, struct buf *text, size_t max)
+static uint64_t hash_answer(uint64_t h, const struct query *q)
+{
+	h = hash_mix(h, q->vma_start);
+	h = hash_mix(h, q->vma_end);
+	h = hash_mix(h, q->vma_flags);
+	h = hash_mix(h, q->vma_offset);
+	h = hash_mix(h, q->inode);
+	return hash_mix(h, (uint64_t)q->dev_major << 32 | q->dev_minor);
+}
+
+static int ask(int fd, struct buf *text, size_t max, uint64_t *hash)
 {
 	size_t begin = text->n;
 	struct query q = {0};
@@ -94,6 +105,7 @@ static int ask(int fd, struct buf *text, size_t max)
 		r = ask_one(fd, q.vma_end, name, sizeof(name), &q);
 		if (r != 0)
 			return r == -ENOENT ? 0 : r;
+		*hash = hash_answer(*hash, &q);
 		end = text->n;
 		r = put_line(text, &q,
 			     (struct str){name, q.vma_name_size ? q.vma_name_size - 1 : 0});
@@ -132,12 +144,30 @@ int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct b
 
 	if (fd < 0)
 		return -errno;
+	t->asked = 0;
 	if (!t->text_only) {
-		r = ask(fd, text, max);
+		r = ask(fd, text, max, &t->asked);
 		if (r == 0 || r == -ESRCH || r == -E2BIG || r == -ENOMEM)
 			return r;
 		t->text_only = r == -ENOTTY;
+		t->asked = 0;
 		text->n = begin;
 	}
 	return read_text(t, pace, fd, text, max);
+}
+
+bool procmap_is(const struct procmap *t, int dir, uint64_t asked)
+{
+	_cleanup_(closep) int fd = t->text_only ? -1 : openat(dir, "maps", O_RDONLY | O_CLOEXEC);
+	struct query q = {0};
+	uint64_t hash = 0;
+
+	for (uint32_t n = 0; fd >= 0 && n < MAPS_MAX; n++) {
+		int r = ask_one(fd, q.vma_end, NULL, 0, &q);
+
+		if (r != 0)
+			return r == -ENOENT && hash == asked;
+		hash = hash_answer(hash, &q);
+	}
+	return false;
 }

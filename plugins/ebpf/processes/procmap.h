@@ -15,6 +15,7 @@
 /* One for all processes; zero-initialised. */
 struct procmap {
 	bool text_only; /* the kernel does not know the question */
+	uint64_t asked; /* a hash of the last reading's answers without names; 0: it was a text */
 	uint64_t n_texts, n_deferred;
 };
 
@@ -31,3 +32,7 @@ struct procmap_pace {
  * errno (-ESRCH: it has no memory any more). One ioctl per mapping, or one read of the text. */
 int procmap_read(struct procmap *t, struct procmap_pace *pace, int dir, struct buf *text,
 		 size_t max);
+
+/* Whether answers are as in a reading of that hash, which is not 0. A file's name may be another by
+ * now. Costs half of a reading: without names, and without lines. */
+bool procmap_is(const struct procmap *t, int dir, uint64_t asked);

@@ -39,13 +39,18 @@ static bool is_launch(const struct intake *n, const struct sampler_process_key *
 	return false;
 }
 
+static bool has_been_opened(const struct process *p)
+{
+	return p->opened_ns != 0 && clock_mono() - p->opened_ns < INTAKE_OPEN_NS;
+}
+
 /* Of children that live too short to be asked, what their parent has. */
 static void map_reported(struct intake *n, struct process *p, const struct sampler_process *record)
 {
 	struct process *parent;
 
 	/* One that begins reports new mappings time and again. */
-	if (is_launch(n, &p->key))
+	if (is_launch(n, &p->key) || has_been_opened(p))
 		process_look(n->processes, p);
 	else
 		process_map(n->processes, p);
@@ -279,10 +284,17 @@ static void note_launch(struct intake *n, const struct sampler_process *process)
 		(void)vec_push(&n->launches, launch); /* else its first sample tells */
 }
 
+/* Whether it has begun, and then had nothing new before a sample reported it. */
+static bool has_settled(const struct process *p)
+{
+	return p->settled != 0 && p->settled == p->maps->text && !p->runtimes.retry;
+}
+
 /* The first process of a program is not expected: a sample reports it, maybe before its runtime has
  * mapped or set up what a claim needs. So a young one is looked at as if an exec had told, once.
  * Not one that has what its parent has, or another whose mappings are known: a server may fork
- * hundreds. */
+ * hundreds. One of which an exec has told is looked at once more only where it got no CPU in the
+ * meantime. */
 static void note_young(struct intake *n, const struct sampler_process *process)
 {
 	struct process *p = processes_find(n->processes, &process->key);
@@ -291,7 +303,7 @@ static void note_young(struct intake *n, const struct sampler_process *process)
 
 	if (!p || !p->speaks || p->runtimes.asked == 0 || p->looked == p->maps->generation ||
 	    (parent && parent->maps && parent->maps->generation == p->maps->generation) ||
-	    process->flags & SAMPLER_PROCESS_LAUNCHED ||
+	    process->flags & SAMPLER_PROCESS_LAUNCHED || has_settled(p) ||
 	    clock_boot() - (int64_t)process->key.start_ns >= INTAKE_YOUNG_NS ||
 	    is_launch(n, &process->key))
 		return;
@@ -344,8 +356,11 @@ static bool look_at_launches(struct intake *n, int64_t now_ns)
 			p = NULL;
 		l->after_ns *= 2;
 		l->at_ns = now_ns + l->after_ns;
-		if (!p || l->after_ns > INTAKE_LOOK_MAX_NS || is_settled(p, l))
+		if (!p || l->after_ns > INTAKE_LOOK_MAX_NS || is_settled(p, l)) {
+			if (p && p->maps)
+				p->settled = p->maps->text;
 			*l = n->launches.p[--n->launches.n];
+		}
 	}
 	return known;
 }

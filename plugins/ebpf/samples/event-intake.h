@@ -37,6 +37,7 @@ struct intake_launch {
 #define INTAKE_LOOK_NS      NS_PER_MSEC
 #define INTAKE_LOOK_MAX_NS  (256 * NS_PER_MSEC) /* the last look comes after this, */
 #define INTAKE_YOUNG_NS     (10 * NS_PER_SEC)
+#define INTAKE_OPEN_NS      NS_PER_SEC /* a process's files are all opened as often as that */
 #define INTAKE_SETTLED_NS   (32 * NS_PER_MSEC) /* or this, if nothing changed twice */
 
 struct intake {

@@ -364,8 +364,8 @@ TEST(looks_end_when_readings_agree)
 	close_waiting_room(&w);
 }
 
-/* What a process reports while it is looked at opens what is new, and no file again that is where
- * it was. */
+/* What a process reports while it is looked at, or soon after all its files were opened, opens what
+ * is new, and no file again that is where it was. */
 TEST(reports_of_a_launch_open_what_is_new)
 {
 	struct intake_launch launch = {.after_ns = INTAKE_LOOK_NS, .at_ns = INT64_MAX};
@@ -381,6 +381,9 @@ TEST(reports_of_a_launch_open_what_is_new)
 	intake_record(&r.intake, &r.live->self, sizeof(r.live->self));
 	expect_eq(r.live->n_opened, n_opened);
 	r.intake.launches.n = 0;
+	intake_record(&r.intake, &r.live->self, sizeof(r.live->self));
+	expect_eq(r.live->n_opened, n_opened);
+	processes_find(&r.live->t, &r.live->self.key)->opened_ns -= INTAKE_OPEN_NS;
 	intake_record(&r.intake, &r.live->self, sizeof(r.live->self));
 	expect(r.live->n_opened > n_opened);
 	vec_free(&r.intake.launches);

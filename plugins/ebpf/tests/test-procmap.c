@@ -171,6 +171,30 @@ TEST(texts_are_paced)
 	close(self);
 }
 
+/* That a reading would say the same is known without one, and that it would not. */
+TEST(the_same_is_known_without_names)
+{
+	struct procmap t = {0};
+	struct procmap_pace pace = {0};
+	struct buf b = BUF_NULL;
+	int self = open_self();
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *code = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t before;
+
+	expect(code != MAP_FAILED);
+	expect_eq(procmap_read(&t, &pace, self, &b, 1 << 20), 0);
+	before = t.asked;
+	expect(t.text_only ? before == 0 : before != 0);
+	expect_eq(procmap_is(&t, self, before), !t.text_only);
+	expect_eq(mprotect(code, page, PROT_READ | PROT_EXEC), 0);
+	expect(!procmap_is(&t, self, before));
+	expect_eq(munmap(code, page), 0);
+	expect_eq(procmap_is(&t, self, before), !t.text_only);
+	buf_free(&b);
+	close(self);
+}
+
 /* What does not fit is cut at a line's end, and said. */
 TEST(a_limit_is_kept)
 {

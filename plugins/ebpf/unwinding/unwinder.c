@@ -103,9 +103,10 @@ bool unwinder_retry(struct unwinder *w, struct process *p, int64_t now_ns)
 
 bool unwinder_look(struct unwinder *w, struct process *p)
 {
-	if (w->runtimes && p->maps)
+	if (w->runtimes && p->maps && p->runtimes.retry) {
 		p->maps->claimed = false;
-	p->stored = NULL;
+		p->stored = NULL;
+	}
 	return unwinder_process(w, p);
 }
 

@@ -31,7 +31,8 @@ int64_t unwinder_due(const struct unwinder *w);
 /* Then: this, and unwinder_retry for all processes, which asks those that are due. */
 void unwinder_begin_retries(struct unwinder *w);
 bool unwinder_retry(struct unwinder *w, struct process *p, int64_t now_ns);
-/* The same for one that has just begun: runtimes are asked again, whatever they have said. */
+/* As unwinder_process for one that has just begun: a runtime for which a claim was too early is
+ * asked again, although nothing may be mapped anew. */
 bool unwinder_look(struct unwinder *w, struct process *p);
 void unwinder_gone(struct unwinder *w, const struct process *p);
 
