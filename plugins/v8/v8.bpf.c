@@ -144,7 +144,7 @@ V8_INLINE __u64 h_report(struct v8_scratch *s)
 	if (recent->place.function == place.function && recent->place.page == place.page &&
 	    s->now_ns < recent->state.again_ns && v8_place_has(&recent->state, sighting->code) &&
 	    v8_compilation_at(s, recent->state.header) == recent->state.compilation)
-		return recent->state.compilation;
+		return v8_known(s, &recent->state);
 	known = bpf_map_lookup_elem(&places, &place);
 	if (known && !v8_place_has(known, sighting->code)) {
 		if (v8_place_is_new(known, s->now_ns))
@@ -155,16 +155,16 @@ V8_INLINE __u64 h_report(struct v8_scratch *s)
 		if (state.header != 0 || sighting->bytecode != 0)
 			*recent = (struct v8_recent){place, state};
 		if (s->now_ns < state.again_ns)
-			return state.compilation;
+			return v8_known(s, &state);
 	}
 	state.again_ns = s->now_ns + V8_AGAIN_NS;
 	out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
-	if (!out)
-		return state.compilation;
-	__builtin_memcpy(out, sighting, sizeof(*out));
-	bpf_ringbuf_submit(out, 0);
-	bpf_map_update_elem(&places, &place, &state, BPF_ANY);
-	return state.compilation;
+	if (out) {
+		__builtin_memcpy(out, sighting, sizeof(*out));
+		bpf_ringbuf_submit(out, 0);
+		bpf_map_update_elem(&places, &place, &state, BPF_ANY);
+	}
+	return v8_known(s, &state);
 }
 
 SEC("perf_event")

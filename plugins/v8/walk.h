@@ -56,6 +56,7 @@ struct v8_scratch {
 	__u64 words[8]; /* fp - 48 … fp + 8 */
 	/* What the frames before had; 0: nothing yet. Recursion is frequent, scripts are few. */
 	__u64 last_function, last_data, last_script, last_script_id, last_array, last_compilation;
+	__u64 last_start, last_size; /* of the code that has this compilation */
 	struct v8_place last_place;
 	__u32 last_found, reserved;
 	__u64 now_ns; /* of this walk, 0: nobody has asked */
@@ -177,12 +178,24 @@ V8_INLINE __u64 v8_compilation_at(struct v8_scratch *s, __u64 header)
 	return v8_compilation(s->process.seed, s->near);
 }
 
-/* Reports where the function in s->sighting is; the compilation that is known there. */
+/* The compilation of what is known of a place: of all of it, where no code is known. */
+V8_INLINE __u64 v8_known(struct v8_scratch *s, const struct v8_place_state *state)
+{
+	s->last_start = state->start;
+	s->last_size = (state->end - state->start) | -(__u64)(state->header == 0);
+	return state->compilation;
+}
+
+/* Reports where the function in s->sighting is; the compilation that is known there. A recursion
+ * may run in both codes of a place. */
 V8_INLINE __u64 v8_report(struct v8_scratch *s)
 {
 	struct v8_place place = v8_place_of(&s->sighting);
 
-	if (place.function != s->last_place.function || place.page != s->last_place.page) {
+	if (place.function != s->last_place.function || place.page != s->last_place.page ||
+	    s->sighting.code - s->last_start > s->last_size) {
+		s->last_start = s->sighting.code;
+		s->last_size = 0;
 		s->last_compilation = h_report(s);
 		s->last_place = place;
 	}

@@ -36,6 +36,7 @@ static struct native {
 	struct v8_layout layout;
 	struct v8_sighting sightings[NATIVE_SIGHTINGS];
 	uint32_t n_sightings;
+	struct v8_place_state known[2]; /* of the places in which functions are seen */
 } native;
 
 static int h_read(void *ret, uint32_t n, uint64_t address)
@@ -78,7 +79,12 @@ static const struct v8_layout *h_layout(uint32_t layout)
 
 static uint64_t h_report(struct v8_scratch *s)
 {
+	static const struct v8_place_state unknown;
+
 	if (native.n_sightings < NATIVE_SIGHTINGS)
 		native.sightings[native.n_sightings++] = s->sighting;
-	return 0;
+	for (int i = 0; i < 2; i++)
+		if (native.known[i].header != 0 && v8_place_has(&native.known[i], s->sighting.code))
+			return v8_known(s, &native.known[i]);
+	return v8_known(s, &unknown);
 }

@@ -349,7 +349,8 @@ TEST(code_is_counted)
 #define DEEP_SIZE UINT64_C(1 << 20)
 
 static uint64_t deep_words[8]; /* of a frame, from 48 bytes below its frame pointer on */
-static uint32_t n_deep;
+static uint64_t deep_other;    /* in what the return address of every other frame differs */
+static uint32_t n_deep, n_beside;
 
 static bool deep_read(void *context, uint64_t address, void *ret, size_t n)
 {
@@ -362,32 +363,38 @@ static bool deep_read(void *context, uint64_t address, void *ret, size_t n)
 
 		if (i / 8 % 8 == 6) /* the caller's frame pointer */
 			word = DEEP - 48 + i / 8 * 8 + 16 + 48;
+		if (i / 8 % 8 == 7 && i / 64 % 2 == 1)
+			word ^= deep_other;
 		((uint8_t *)ret)[i - at] = (uint8_t)(word >> i % 8 * 8);
 	}
 	return true;
 }
 
-static void expect_deep(const struct states *s, const char *name)
+/* Walks a recursion of the function whose frame a state stands in, if V8 has called it. */
+static bool deep_walk(const struct states *s, uint32_t i, struct v8_memory *memory)
 {
+	const struct state_head *head = &s->states[i].head;
 	static char text[STATE_TEXT];
 
-	for (uint32_t i = 0; i < s->n_states; i++) {
-		const struct state_head *head = &s->states[i].head;
-		struct v8_memory memory = {deep_read, image_refresh, NULL, ~0ull};
-		bool is_function, is_called;
+	expect(state_replay(s, &s->states[i], text));
+	if (!image_read(NULL, head->regs[V8_FP] - 48, deep_words, sizeof(deep_words)) ||
+	    !(deep_words[5] & 1) || v8_where(&native.scratch, deep_words[7]) == V8_IN_NONE)
+		return false;
+	native.memory = memory;
+	native.walk = (struct andiron_walk){.pid = 1, .known = ~0u, .pc = deep_words[7]};
+	native.walk.regs[V8_FP] = DEEP;
+	native.walk.regs[V8_SP] = DEEP - 48;
+	v8_walk(0, &native.walk);
+	return true;
+}
 
-		expect(state_replay(s, &s->states[i], text));
-		is_function =
-			image_read(NULL, head->regs[V8_FP] - 48, deep_words, sizeof(deep_words)) &&
-			(deep_words[5] & 1);
-		is_called = is_function && v8_where(&native.scratch, deep_words[7]) != V8_IN_NONE;
-		if (!is_called)
+static void expect_deep(const struct states *s, const char *name)
+{
+	struct v8_memory memory = {deep_read, image_refresh, NULL, ~0ull};
+
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		if (!deep_walk(s, i, &memory))
 			continue;
-		native.memory = &memory;
-		native.walk = (struct andiron_walk){.pid = 1, .known = ~0u, .pc = deep_words[7]};
-		native.walk.regs[V8_FP] = DEEP;
-		native.walk.regs[V8_SP] = DEEP - 48;
-		v8_walk(0, &native.walk);
 		n_deep++;
 		expect(native.walk.n_words + 2 > ANDIRON_WALK_WORDS);
 	}
@@ -398,6 +405,43 @@ TEST(deep_recursions_fill_a_stack)
 {
 	states_each(expect_deep);
 	expect(n_deep >= 20);
+}
+
+/* Frames of each half of the place that they return to, which is known to have two codes. */
+static void expect_beside(const struct states *s, const char *name)
+{
+	struct v8_memory memory = {deep_read, image_refresh, NULL, ~0ull};
+	const struct andiron_walk *w = &native.walk;
+
+	deep_other = 1u << (V8_PAGE - 1);
+	for (uint32_t i = 0; i < s->n_states; i++) {
+		uint64_t at;
+
+		if (!deep_walk(s, i, &memory) ||
+		    v8_where(&native.scratch, deep_words[7]) != V8_IN_CODE)
+			continue;
+		at = deep_words[7] & ~((1ull << V8_PAGE) - 1);
+		native.known[0] = (struct v8_place_state){0, 1, 5, at, at + deep_other - 1};
+		native.known[1] =
+			(struct v8_place_state){0, 1, 6, at + deep_other, at + 2 * deep_other - 1};
+		deep_walk(s, i, &memory);
+		for (uint32_t k = 0; k < w->n_words; k += 2)
+			if (V8_KIND(w->frames[k]) == V8_COMPILED) {
+				expect_eq(V8_COMPILATION(w->frames[k + 1]),
+					  w->frames[k + 1] & deep_other ? 6 : 5);
+				n_beside++;
+			}
+		memset(native.known, 0, sizeof(native.known));
+	}
+	deep_other = 0;
+}
+
+/* A recursion may run in code of one function that stands beside what it replaces: each frame says
+ * which it is in. */
+TEST(codes_of_a_place_are_told_apart_in_a_stack)
+{
+	states_each(expect_beside);
+	expect(n_beside >= 1000);
 }
 
 #define ROUNDS 100
