@@ -139,8 +139,7 @@ static const struct code *code_of(struct resolving *r, uint64_t process_id, uint
 	const struct names_code *c = names_code(r->names, process_id, V8_ADDRESS(where));
 	uint64_t compilation = V8_COMPILATION(where);
 
-	if (!c || (compilation != 0 ? compilation != c->code.compilation && compilation != c->moved
-				    : c->replaced))
+	if (!c || (compilation != 0 ? !names_code_has(c, compilation) : c->replaced))
 		return NULL;
 	return &c->code;
 }

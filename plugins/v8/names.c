@@ -261,6 +261,32 @@ static bool is_same_code(const struct code *a, const struct code *b)
 	       memcmp(a->positions, b->positions, a->n_positions) == 0;
 }
 
+bool names_code_has(const struct names_code *c, uint64_t compilation)
+{
+	bool has = compilation == c->code.compilation;
+
+	for (uint32_t i = 0; i < NAMES_MOVES && !has; i++)
+		has = compilation == c->moved[i];
+	return has;
+}
+
+/* Takes over what is known of the code that was at its addresses before. */
+static void code_follow(struct names_code *c, const struct names_code *was)
+{
+	bool is_read_again = was->code.compilation == c->code.compilation;
+
+	c->replaced |= was->replaced;
+	memset(c->moved, 0, sizeof(c->moved));
+	if (is_read_again) {
+		memcpy(c->moved, was->moved, sizeof(c->moved));
+	} else if (is_same_code(&was->code, &c->code)) {
+		memcpy(c->moved + 1, was->moved, sizeof(c->moved) - sizeof(c->moved[0]));
+		c->moved[0] = (uint16_t)was->code.compilation;
+	} else {
+		c->replaced = true;
+	}
+}
+
 void names_put_code(struct names *n, struct names_code *c)
 {
 	size_t bytes = sizeof(*c) + 4ull * PIECE + code_bytes(&c->code);
@@ -270,14 +296,7 @@ void names_put_code(struct names *n, struct names_code *c)
 	c->entry.kind = NAMES_CODE;
 	c->entry.process_id = c->process_id;
 	while (is_code_at(n, i, c->process_id, start, end)) {
-		const struct names_code *was = n->codes[i];
-
-		c->moved = was->moved;
-		if (was->code.compilation != c->code.compilation) {
-			c->moved = is_same_code(&was->code, &c->code) ? was->code.compilation : 0;
-			c->replaced |= c->moved == 0;
-		}
-		c->replaced |= was->replaced;
+		code_follow(c, n->codes[i]);
 		entry_remove(n, &n->codes[i]->entry);
 	}
 	if (!codes_reserve(n, c->process_id)) {

@@ -20,6 +20,7 @@
 #define NAMES_CODES   32768u
 #define NAMES_SHARE   (NAMES_BYTES / 4) /* of a process */
 #define NAMES_OWNERS  256u              /* lists of entries: processes share them */
+#define NAMES_MOVES   6u                /* of a code's objects, that are remembered */
 
 struct names_entry {
 	struct names_entry *next; /* in its bucket */
@@ -58,8 +59,10 @@ struct names_code {
 	struct names_entry entry; /* by its header's address and its process */
 	uint64_t process_id;
 	struct code code;
-	uint64_t moved; /* the same code's compilation before the collector moved what it has; 0 */
-	bool replaced;  /* other code was at these addresses before */
+	/* The same code's compilations before the collector moved what it has, the last one first.
+	 * Samples wait up to an interval for their names. */
+	uint16_t moved[NAMES_MOVES];
+	bool replaced; /* other code was at these addresses before */
 };
 
 struct names {
@@ -80,6 +83,8 @@ struct names_function *names_function(struct names *n, uint64_t id);
 struct names_script *names_script(struct names *n, uint64_t id);
 /* The code around an address. */
 struct names_code *names_code(struct names *n, uint64_t process_id, uint64_t pc);
+/* Whether it is the code that had this compilation (shared.h), which is not 0. */
+bool names_code_has(const struct names_code *c, uint64_t compilation);
 
 uint64_t names_script_id(uint64_t seed, uint64_t address, uint64_t number);
 

@@ -147,6 +147,42 @@ TEST(code_replaces_what_was_there)
 	names_free(n);
 }
 
+/* Code with a table, to which objects belong that the collector moves. */
+static void put_moved(struct names *n, uint64_t compilation, uint8_t table)
+{
+	struct names_code *c = calloc(1, sizeof(*c));
+
+	expect(c);
+	c->entry.id = c->process_id = 1;
+	c->code = (struct code){.start = 0x1000, .end = 0x1100, .compilation = compilation};
+	c->code.positions = calloc(1, 1);
+	expect(c->code.positions);
+	c->code.positions[0] = table;
+	c->code.n_positions = 1;
+	names_put_code(n, c);
+}
+
+/* Samples of code are its own also where what it has was moved several times before they are
+ * named; those of other code at its addresses are not. */
+TEST(code_is_known_though_it_moves)
+{
+	struct names *n = names_new();
+	struct names_code *c;
+
+	expect(n);
+	for (uint64_t i = 1; i <= NAMES_MOVES + 2; i++)
+		put_moved(n, i, 7);
+	put_moved(n, NAMES_MOVES + 2, 7);
+	c = names_code(n, 1, 0x1080);
+	expect(c && !c->replaced && !names_code_has(c, 1));
+	for (uint64_t i = 2; i <= NAMES_MOVES + 2; i++)
+		expect(names_code_has(c, i));
+	put_moved(n, 100, 8);
+	c = names_code(n, 1, 0x1080);
+	expect(c && c->replaced && names_code_has(c, 100) && !names_code_has(c, NAMES_MOVES + 2));
+	names_free(n);
+}
+
 static uint32_t segment_of(const struct v8_process *p, uint64_t pc)
 {
 	uint32_t at = 0;
