@@ -102,7 +102,9 @@ def metrics_and_health():
         assert all(
             set(c) == {"id", "health", "message", "since"} for c in json.loads(text)["components"]
         ), text
-        assert a.targets("pyroscope.ebpf.node") == []
+        ((labels, names, why),) = a.targets("pyroscope.ebpf.node")
+        assert labels["service_name"] == "ebpf/unspecified" and not why, (labels, why)
+        assert "workload" in names, names
         assert ask("status", "/nothing")[0].startswith("HTTP/1.0 404 ")
         assert a.stop()["taken"] >= 100
 

@@ -328,6 +328,11 @@ static int make_default(struct matcher *m)
 	return 0;
 }
 
+const struct match *matcher_default(const struct matcher *m)
+{
+	return m->fallback;
+}
+
 static void add_missing(void *context, int change, struct target_row *row)
 {
 	struct matcher *m = context;

@@ -68,6 +68,8 @@ void matcher_each(const struct matcher *m, target_change_fn fn, void *context);
 /* The match of a selector, the winner of several. NULL: none. Expected O(1). */
 struct match *matcher_of(const struct matcher *m, struct target_selector selector);
 
+/* That of the default target, while it is in use; else NULL. */
+const struct match *matcher_default(const struct matcher *m);
 /* All matches but the default one, in any order, for metrics and selection. */
 struct match *const *matcher_all(struct matcher *m, size_t *ret_n);
 bool matcher_has_containers(const struct matcher *m);

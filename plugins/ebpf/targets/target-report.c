@@ -41,22 +41,44 @@ static const char *why_nobody(const struct reporting *t, const struct target_row
 			   : "no process of this container has used a CPU of this node recently";
 }
 
+/* Adds the processes of `match`, which may be NULL. False: there are none. */
+static bool take_processes(const struct reporting *t, const struct match *match,
+			   struct target_report *ret)
+{
+	size_t from = search_partition(t->n, i, (uintptr_t)t->sorted[i]->match < (uintptr_t)match),
+	       to = from;
+
+	while (match && to < t->n && t->sorted[to]->match == match)
+		to++;
+	ret->processes = t->sorted + from;
+	ret->n_processes = to - from;
+	return to > from;
+}
+
 static void report_row(void *context, int change, struct target_row *row)
 {
 	const struct reporting *t = context;
 	struct target_selector subject = target_selector_of(row->labels, row->n_labels);
-	const struct match *match = matcher_of(t->matcher, subject);
-	size_t from = search_partition(t->n, i, (uintptr_t)t->sorted[i]->match < (uintptr_t)match),
-	       to = from;
 	struct target_report report = {
 		.labels = row->labels, .n_labels = row->n_labels, .runtimes = t->runtimes};
 
-	while (match && to < t->n && t->sorted[to]->match == match)
-		to++;
-	report.processes = t->sorted + from;
-	report.n_processes = to - from;
-	if (!report.n_processes)
+	if (!take_processes(t, matcher_of(t->matcher, subject), &report))
 		report.why = why_nobody(t, row, subject);
+	t->fn(t->context, &report);
+}
+
+/* The target of what belongs to no other. */
+static void report_default(const struct reporting *t)
+{
+	const struct match *match = matcher_default(t->matcher);
+	struct target_report report = {.runtimes = t->runtimes};
+
+	if (!match)
+		return;
+	report.labels = match->labels;
+	report.n_labels = match->n_labels;
+	if (!take_processes(t, match, &report))
+		report.why = "no process outside of targets has used a CPU recently";
 	t->fn(t->context, &report);
 }
 
@@ -77,6 +99,7 @@ int target_report_each(struct matcher *m, const struct processes *processes,
 			t.sorted[t.n++] = *p;
 	qsort(t.sorted, t.n, sizeof(*t.sorted), by_match);
 	matcher_each(m, report_row, &t);
+	report_default(&t);
 	free(t.sorted);
 	return 0;
 }

@@ -20,8 +20,9 @@ struct target_report {
 
 typedef void (*target_report_fn)(void *context, const struct target_report *target);
 
-/* Calls fn for each target, in order; all is borrowed for the call. Reads NODE_NAME, as
- * discovery.kubernetes does. 0 or -ENOMEM (nothing reported). O(targets + processes · log). */
+/* Calls fn for each target, in order, and for the default one last; all is borrowed for the call.
+ * Reads NODE_NAME, as discovery.kubernetes does. 0 or -ENOMEM (nothing reported).
+ * O(targets + processes · log). */
 int target_report_each(struct matcher *m, const struct processes *processes,
 		       struct runtimes *runtimes, target_report_fn fn, void *context);
 

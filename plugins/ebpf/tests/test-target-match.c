@@ -360,9 +360,15 @@ static void note(void *context, const struct target_report *t)
 	buf_printf(out, "%s|", t->why ? "why" : "");
 }
 
+struct telling {
+	struct fixture *f;
+	const char *expected;
+};
+
 static int tell(void *context)
 {
-	struct fixture *f = context;
+	const struct telling *t = context;
+	struct fixture *f = t->f;
 	struct process all[] = {{.key.tgid = 9},
 				{.key.tgid = 5},
 				{.key.tgid = 42},
@@ -386,13 +392,14 @@ static int tell(void *context)
 	if (r == 0 && out.failed)
 		r = -ENOMEM;
 	if (r == 0)
-		expect_str(buf_str(&out), "42 |5 9 |why|why|5 9 |");
+		expect_str(buf_str(&out), t->expected);
 	vec_free(&processes.all);
 	buf_free(&out);
 	return r;
 }
 
-/* Each target is reported with its processes, by pid; those without have a reason. */
+/* Each target is reported with its processes, by pid; those without have a reason. The default
+ * target, which has the other processes, is the last one. */
 TEST(reports_the_processes_of_each_target)
 {
 	struct fixture f;
@@ -404,6 +411,9 @@ TEST(reports_the_processes_of_each_target)
 	add(&f, PAIRS("a", "b"));
 	add(&f, PAIRS("__container_id__", ID_A, "port", "2"));
 	apply(&f);
-	test_each_failing_allocation(tell, &f);
+	test_each_failing_allocation(tell, &(struct telling){&f, "42 |5 9 |why|why|5 9 |"});
+	expect_eq(matcher_set_default(f.matcher, true, NULL, 0), 0);
+	expect_eq(matcher_rebuild(f.matcher), 0);
+	test_each_failing_allocation(tell, &(struct telling){&f, "42 |5 9 |why|why|5 9 |3 |"});
 	fini(&f);
 }
