@@ -482,6 +482,24 @@ TEST(young_processes_with_a_runtime_are_looked_at)
 	}
 }
 
+/* After its exec's looks one is looked at again if something is new, or a claim was too early. */
+TEST(settled_processes_are_not_looked_at_again)
+{
+	for (int form = 0; form < 3; form++) {
+		struct slow_kernel kernel = {0};
+		struct waiting_room w;
+
+		open_waiting_room(&w);
+		add_early_runtime(&w, &kernel);
+		while (!unwinder_process(w.r.intake.unwinder, w.p))
+			unwinder_wait(w.r.intake.unwinder, -1);
+		w.p->settled = w.p->maps->text + (form == 1), w.p->runtimes.retry = form == 2;
+		report(&w);
+		expect_eq(w.r.intake.launches.n, form > 0 ? 1 : 0);
+		close_waiting_room(&w);
+	}
+}
+
 /* A claim that was too early is asked for again also while the process has no target, which may
  * come late. */
 TEST(early_claims_wait_for_no_target)
