@@ -26,12 +26,18 @@ static char *copy(const char *text, size_t n)
 	return s;
 }
 
+/* What could not be read of a script is tried again some times, longer than the collector takes to
+ * move what there is: it may also be more than can be read. */
+#define SCRIPT_TRIES    8u
+#define SCRIPT_AGAIN_NS 100000000ull
+
 /* The script at an address, which is the one with this number. */
 static struct names_script *script_read(const struct heap *h, uint64_t address, uint64_t number)
 {
 	struct names_script *s;
 	char name[1024];
 	uint64_t word, source;
+	size_t n;
 
 	if (!heap_is(h, address, h->binary->types.script) ||
 	    !heap_word(h, address, h->binary->layout.script_id, &word) || word != number ||
@@ -43,29 +49,47 @@ static struct names_script *script_read(const struct heap *h, uint64_t address, 
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	s->name = copy(name, heap_string(h, word, name, sizeof(name)));
+	s->n_torn = !heap_name(h, word, name, sizeof(name), &n);
+	s->name = copy(name, n);
 	if (heap_word(h, address, SCRIPT_LINE_OFFSET, &word) && heap_is_small(word))
 		s->line_offset = (int32_t)(word >> 32);
-	heap_lines(h, source, &s->lines);
+	s->n_torn |= !heap_lines(h, source, &s->lines);
+	h->memory->refresh(h->memory->context);
+	if (!heap_word(h, address, SCRIPT_SOURCE, &word) || word != source)
+		s->n_torn = 1;
 	if (s->name && heap_word(h, address, h->binary->layout.script_id, &word) && word == number)
 		return s;
 	names_script_free(s);
 	return NULL;
 }
 
+/* Whether all is known of a script that could be read. */
+static bool script_is_known(const struct learning *l, uint64_t id)
+{
+	const struct names_script *s = names_script(l->names, id);
+
+	return s && (s->n_torn == 0 || s->n_torn >= SCRIPT_TRIES);
+}
+
 static void learn_script(const struct learning *l, const struct v8_key *key, uint64_t id)
 {
 	struct names_script *s;
+	const struct names_script *before;
 	bool known;
 
 	pthread_mutex_lock(l->lock);
-	known = names_script(l->names, id) != NULL;
+	before = names_script(l->names, id);
+	known = before && (script_is_known(l, id) || l->now_ns - before->torn_ns < SCRIPT_AGAIN_NS);
 	pthread_mutex_unlock(l->lock);
 	s = known ? NULL : script_read(&l->heap, key->script, key->script_id);
 	if (!s)
 		return;
 	s->entry.id = id;
 	pthread_mutex_lock(l->lock);
+	before = names_script(l->names, id);
+	if (before && s->n_torn > 0)
+		s->n_torn += before->n_torn;
+	s->torn_ns = l->now_ns;
 	s->entry.process_id = l->process_id;
 	names_put_script(l->names, s);
 	pthread_mutex_unlock(l->lock);
@@ -93,7 +117,6 @@ static void function_read_positions(const struct heap *h, uint64_t bytecodes,
 	if (!heap_is(h, bytecodes, h->binary->types.bytecodes) ||
 	    !heap_word(h, bytecodes, h->binary->bytecode_positions, &table))
 		return;
-	f->bytecodes = bytecodes;
 	f->positions = heap_bytes(h, table, &f->n_positions);
 	if (f->positions &&
 	    (!heap_word(h, bytecodes, 8, &length) ||
@@ -102,6 +125,7 @@ static void function_read_positions(const struct heap *h, uint64_t bytecodes,
 		f->positions = NULL;
 		f->n_positions = 0;
 	}
+	f->bytecodes = f->positions ? bytecodes : 0;
 }
 
 /* Code most of the time begins in the same page, or the one before. */
@@ -120,7 +144,7 @@ static struct names_function *function_read(const struct heap *h, const struct v
 	const uint64_t looked_at[] = {key->shared, key->name, bytecodes};
 	struct names_function *f;
 	struct heap_scope scope;
-	uint64_t name;
+	uint64_t name, still;
 
 	memory_announce(h->memory, looked_at, 3);
 	if (!function_is(h, key) ||
@@ -129,7 +153,10 @@ static struct names_function *function_read(const struct heap *h, const struct v
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
-	heap_scope(h, name, &scope);
+	if (!heap_scope(h, name, &scope)) {
+		free(f);
+		return NULL;
+	}
 	f->key = *key;
 	f->name = copy(scope.name, scope.n_name);
 	f->start = scope.start;
@@ -142,7 +169,8 @@ static struct names_function *function_read(const struct heap *h, const struct v
 		announce_code(h, key, code);
 	else
 		memory_announce(h->memory, (uint64_t[]){key->shared, key->script}, 2);
-	if (f->name && function_is(h, key))
+	if (f->name && function_is(h, key) &&
+	    heap_word(h, key->shared, h->binary->layout.shared_name, &still) && still == name)
 		return f;
 	names_function_free(f);
 	return NULL;
@@ -156,7 +184,7 @@ static bool function_is_known(const struct learning *l, uint64_t id, uint64_t by
 
 	pthread_mutex_lock(l->lock);
 	f = names_function(l->names, id);
-	known = f && (f->script == 0 || names_script(l->names, f->script)) &&
+	known = f && (f->script == 0 || script_is_known(l, f->script)) &&
 		(bytecodes == 0 || f->bytecodes == bytecodes);
 	pthread_mutex_unlock(l->lock);
 	return known;
@@ -218,6 +246,23 @@ static uint64_t learn_inlined(const struct learning *l, uint64_t shared)
 	return learn_function(l, &key, 0, 0) ? v8_function_id(l->seed, &key) : 0;
 }
 
+/* The functions that code has inlined, now, while they are there. */
+static void learn_all_inlined(const struct learning *l, struct names_code *c)
+{
+	for (uint32_t i = 0; i < c->code.n_inlined; i++) {
+		struct code_inlined *to = &c->code.inlined[i];
+
+		to->function = to->shared != 0 ? learn_inlined(l, to->shared) : 0;
+		c->torn |= to->shared != 0 && to->function == 0;
+	}
+	for (uint32_t i = 0; i < c->code.n_callees; i++) {
+		struct code_callee *to = &c->code.callees[i];
+
+		to->function = learn_inlined(l, to->shared);
+		c->torn |= to->function == 0;
+	}
+}
+
 static struct v8_place_state state_of(const struct code *c)
 {
 	return (struct v8_place_state){0, c->header, c->compilation, c->start, c->end};
@@ -232,20 +277,22 @@ static bool code_is_known(const struct learning *l, uint64_t pc, struct v8_place
 	ret->header = 0;
 	pthread_mutex_lock(l->lock);
 	c = names_code(l->names, l->process_id, pc);
-	if (c)
+	if (c && !c->torn)
 		*ret = state_of(&c->code);
 	pthread_mutex_unlock(l->lock);
 	return ret->header != 0 && memory_read(l->heap.memory, ret->header, words, sizeof(words)) &&
 	       v8_compilation(l->seed, words) == ret->compilation;
 }
 
-static void learn_code(const struct learning *l, const struct v8_sighting *s,
+/* False: not all of it could be read. */
+static bool learn_code(const struct learning *l, const struct v8_sighting *s,
 		       struct v8_place_state *ret)
 {
 	struct names_code *c;
+	bool all;
 
 	if (code_is_known(l, s->code, ret))
-		return;
+		return true;
 	if (s->instance == 0)
 		announce_code(&l->heap, &s->key, s->code);
 	*ret = (struct v8_place_state){0};
@@ -253,33 +300,33 @@ static void learn_code(const struct learning *l, const struct v8_sighting *s,
 	if (!c || !(s->instance != 0 ? wasm_read(&l->heap, l->seed, s, &c->code)
 				     : code_read(&l->heap, l->seed, s, &c->code))) {
 		free(c);
-		return;
+		return false;
 	}
 	*ret = state_of(&c->code);
 	c->process_id = l->process_id;
 	c->entry.id = v8_mix(l->seed, c->code.header);
-	/* Now, while they are there. */
-	for (uint32_t i = 0; i < c->code.n_inlined; i++)
-		if (c->code.inlined[i].shared != 0)
-			c->code.inlined[i].function = learn_inlined(l, c->code.inlined[i].shared);
-	for (uint32_t i = 0; i < c->code.n_callees; i++)
-		c->code.callees[i].function = learn_inlined(l, c->code.callees[i].shared);
+	c->torn = s->instance == 0 && c->code.n_positions == 0;
+	learn_all_inlined(l, c);
+	all = !c->torn;
 	pthread_mutex_lock(l->lock);
 	names_put_code(l->names, c);
 	pthread_mutex_unlock(l->lock);
+	return all;
 }
 
 bool learn(const struct learning *l, const struct v8_sighting *sighting, struct v8_place_state *ret)
 {
 	bool has_code = sighting->code != 0 && sighting->code != V8_NOWHERE &&
 			sighting->bytecode == 0;
+	bool all;
 
 	*ret = (struct v8_place_state){0};
-	if (sighting->instance == 0 &&
-	    !learn_function(l, &sighting->key, sighting->bytecode, has_code ? sighting->code : 0))
+	if (sighting->instance != 0)
+		return learn_code(l, sighting, ret);
+	if (!learn_function(l, &sighting->key, sighting->bytecode, has_code ? sighting->code : 0))
 		return false;
-	if (!has_code)
-		return true;
-	learn_code(l, sighting, ret);
-	return ret->header != 0;
+	all = function_is_known(l, sighting->function, sighting->bytecode);
+	if (has_code)
+		all &= learn_code(l, sighting, ret);
+	return all;
 }

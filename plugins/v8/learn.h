@@ -12,9 +12,10 @@ struct learning {
 	pthread_mutex_t *lock;
 	struct heap heap; /* of the process */
 	uint64_t process_id, seed;
+	uint64_t now_ns; /* of any clock */
 };
 
 /* Reads what is not known of a sighting. *ret has the code that was seen, or 0. False: something
- * could not be read. */
+ * could not be read, and may be there later. */
 bool learn(const struct learning *l, const struct v8_sighting *sighting,
 	   struct v8_place_state *ret);

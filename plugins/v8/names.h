@@ -52,6 +52,8 @@ struct names_script {
 	struct names_entry entry; /* by names_script_id() */
 	char *name;
 	int32_t line_offset;
+	uint32_t n_torn;  /* how often its name or its source could not be read, … */
+	uint64_t torn_ns; /* … and when last */
 	struct lines lines;
 };
 
@@ -63,6 +65,7 @@ struct names_code {
 	 * Samples wait up to an interval for their names. */
 	uint16_t moved[NAMES_MOVES];
 	bool replaced; /* other code was at these addresses before */
+	bool torn;     /* not all of it could be read: it is to be tried again */
 };
 
 struct names {

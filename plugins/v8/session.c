@@ -230,6 +230,7 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	struct v8_binary *binary;
 	struct process *p;
 	uint64_t begin = now_ns(), left;
+	bool all;
 
 	pthread_mutex_lock(&s->lock);
 	close_retired(s);
@@ -248,12 +249,14 @@ static void session_learn(struct session *s, const struct v8_sighting *sighting)
 	l.heap.binary = binary;
 	l.process_id = p->entry.id;
 	l.seed = p->seed;
+	l.now_ns = begin;
 	memcpy(memory.pages, p->pages, sizeof(p->pages));
 	pthread_mutex_unlock(&s->lock);
 
 	target_reader_refresh(s->reader);
-	if (learn(&l, sighting, &state)) {
-		state.again_ns = now_ns() + V8_KNOWN_NS;
+	all = learn(&l, sighting, &state);
+	if (all || state.header != 0) {
+		state.again_ns = now_ns() + (all ? V8_KNOWN_NS : V8_AGAIN_NS);
 		bpf_map_update_elem(s->fd_places, &place, &state, BPF_EXIST);
 	}
 

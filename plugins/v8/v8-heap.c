@@ -21,12 +21,13 @@
 #define THIN           5u
 #define ONE_BYTE       8u
 #define UNCACHED       16u
+#define SHARED         64u /* by isolates; in versions before it is no string at all */
 #define ARRAY_LENGTH   8
 #define ARRAY_ELEMENTS 16
 
 #define STRING_PARTS  4096u
 #define STRING_DEPTH  32
-#define LOCALS        2048u
+#define LOCALS        65536u
 #define INLINE_LOCALS 75u
 #define UNITS         1024u /* of a text that is a name */
 
@@ -108,6 +109,7 @@ struct runs {
 	const struct heap *h;
 	struct pending stack[STRING_DEPTH];
 	uint32_t depth, parts;
+	bool refused; /* it was there, but it is of a shape that is not read */
 };
 
 static bool runs_begin(struct runs *r, const struct heap *h, uint64_t string, uint32_t *ret_n)
@@ -127,8 +129,10 @@ static bool runs_push(struct runs *r, uint64_t string, uint32_t from, uint32_t n
 {
 	if (n == 0)
 		return true;
-	if (r->depth == STRING_DEPTH)
+	if (r->depth == STRING_DEPTH) {
+		r->refused = true;
 		return false;
+	}
 	r->stack[r->depth++] = (struct pending){string, from, n};
 	return true;
 }
@@ -162,13 +166,14 @@ static bool runs_type(const struct runs *r, const struct pending *p, uint16_t *r
 }
 
 /* Characters that stand in the object, or in memory of the embedder's. */
-static bool runs_flat(const struct runs *r, const struct pending *p, uint16_t type, struct run *ret)
+static bool runs_flat(struct runs *r, const struct pending *p, uint16_t type, struct run *ret)
 {
 	ret->wide = (type & ONE_BYTE) == 0;
 	ret->n = p->n;
 	ret->address = (p->string & ~3ull) + STRING_CHARS;
+	r->refused = (type & SHAPE) == EXTERNAL && (type & UNCACHED);
 	if ((type & SHAPE) == EXTERNAL &&
-	    ((type & UNCACHED) || !heap_word(r->h, p->string, STRING_SECOND, &ret->address)))
+	    (r->refused || !heap_word(r->h, p->string, STRING_SECOND, &ret->address)))
 		return false;
 	ret->address += (uint64_t)p->from << ret->wide;
 	return true;
@@ -194,7 +199,8 @@ static int runs_next(struct runs *r, struct run *ret)
 		struct pending p = r->stack[--r->depth];
 		uint16_t type;
 
-		if (++r->parts > STRING_PARTS || !runs_type(r, &p, &type))
+		r->refused = ++r->parts > STRING_PARTS;
+		if (r->refused || !runs_type(r, &p, &type))
 			return -1;
 		if ((type & SHAPE) == SEQUENTIAL || (type & SHAPE) == EXTERNAL)
 			return runs_flat(r, &p, type, ret) ? 1 : -1;
@@ -223,25 +229,33 @@ static bool units_add(const struct heap *h, const struct run *run, uint16_t *uni
 }
 
 /* No character has fewer bytes than units, so what finds no room here finds none in the result. */
-size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max)
+bool heap_name(const struct heap *h, uint64_t object, char *ret, size_t max, size_t *ret_n)
 {
-	uint16_t units[UNITS];
+	uint16_t units[UNITS], type;
 	struct runs runs;
 	struct run run;
 	uint32_t total, n = 0;
-	int r = 0;
+	int r = 1;
 
-	if (max > UNITS)
-		max = UNITS;
+	*ret_n = 0;
+	if (!heap_is_pointer(object))
+		return true;
+	if (!heap_type(h, object, &type))
+		return false;
+	if ((type & NOT_STRING) != 0)
+		return true;
 	if (!runs_begin(&runs, h, object, &total))
-		return 0;
-	while (n < UNITS && (r = runs_next(&runs, &run)) > 0)
-		if (!units_add(h, &run, units, &n))
-			return 0;
+		return (type & SHARED) != 0;
+	while (n < UNITS && r > 0) {
+		r = runs_next(&runs, &run);
+		if (r > 0 && !units_add(h, &run, units, &n))
+			r = -1;
+	}
 	if (r < 0)
-		return 0;
-	return text_to_utf8(ret, max, units, 2ull * n, TEXT_UTF16,
-			    n < total ? TEXT_CUT_END : TEXT_WHOLE);
+		return runs.refused || (type & SHARED) != 0;
+	*ret_n = text_to_utf8(ret, max < UNITS ? max : UNITS, units, 2ull * n, TEXT_UTF16,
+			      n < total ? TEXT_CUT_END : TEXT_WHOLE);
+	return true;
 }
 
 #define PIECE 65536u
@@ -387,8 +401,9 @@ static bool scope_is_range(const struct scope *s, uint32_t at)
 
 static void scope_name(const struct scope *s, uint32_t at, struct heap_scope *ret)
 {
-	if (ret->n_name == 0 && at < s->n)
-		ret->n_name = heap_string(s->h, s->words[at], ret->name, sizeof(ret->name));
+	if (ret->n_name == 0 && at < s->n &&
+	    !heap_name(s->h, s->words[at], ret->name, sizeof(ret->name), &ret->n_name))
+		ret->torn = true;
 }
 
 /* Name, inferred name and range from where they are if `at` is the first of them. */
@@ -424,7 +439,7 @@ static void scope_scan(const struct scope *s, struct heap_scope *ret)
 	}
 }
 
-void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope *ret)
+bool heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope *ret)
 {
 	struct scope s = {.h = h, .object = name_or_scope};
 	const struct v8_binary *b = h->binary;
@@ -432,16 +447,15 @@ void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope 
 	uint64_t range[2];
 
 	ret->n_name = 0;
+	ret->torn = false;
 	ret->start = ret->end = -1;
-	if (heap_is_string(h, name_or_scope)) {
-		ret->n_name = heap_string(h, name_or_scope, ret->name, sizeof(ret->name));
-		return;
-	}
-	if (!heap_is(h, name_or_scope, b->types.scope) || !scope_read(&s))
-		return;
+	if (!heap_is(h, name_or_scope, b->types.scope))
+		return heap_name(h, name_or_scope, ret->name, sizeof(ret->name), &ret->n_name);
+	if (!scope_read(&s))
+		return false;
 	if (b->scope_base == ARRAY_ELEMENTS) {
 		scope_scan(&s, ret);
-		return;
+		return !ret->torn;
 	}
 	if (b->scope_first >= 5 && heap_word(h, name_or_scope, b->scope_base + 24, &range[0]) &&
 	    heap_word(h, name_or_scope, b->scope_base + 32, &range[1])) {
@@ -452,4 +466,5 @@ void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope 
 	/* Some versions have a word more, for the receiver. */
 	if (!scope_take(&s, at, ret))
 		scope_take(&s, at + 1, ret);
+	return !ret->torn;
 }

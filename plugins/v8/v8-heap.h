@@ -123,8 +123,9 @@ bool heap_is(const struct heap *h, uint64_t object, uint16_t type);
 bool heap_is_string(const struct heap *h, uint64_t object);
 
 /* A string as UTF-8 without a NUL, cut at a character so that it has at most `max` bytes, and
- * 1,024, with the "…" that it then ends in. The length, 0 for what is none or empty. */
-size_t heap_string(const struct heap *h, uint64_t object, char *ret, size_t max);
+ * 1,024, with the "…" that it then ends in. *ret_n is its length, 0 for what is none or empty.
+ * False: it could not be read, as where the collector is about to move it. */
+bool heap_name(const struct heap *h, uint64_t object, char *ret, size_t max, size_t *ret_n);
 
 /* An array of bytes, of at most HEAP_BYTES; NULL: it is none, empty, or there is no memory. The
  * caller frees it. */
@@ -137,10 +138,12 @@ bool heap_element(const struct heap *h, uint64_t array, uint32_t index, uint64_t
  * frees it. */
 bool heap_lines(const struct heap *h, uint64_t string, struct lines *ret);
 
-/* Name, beginning and end of a function from its SharedFunctionInfo's name member. */
+/* Name, beginning and end of a function from its SharedFunctionInfo's name member. False: they
+ * could not be read, which does not mean that it has no name. */
 struct heap_scope {
 	char name[256];
 	size_t n_name;
+	bool torn;
 	int32_t start, end; /* positions in the script; -1: not known */
 };
-void heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope *ret);
+bool heap_scope(const struct heap *h, uint64_t name_or_scope, struct heap_scope *ret);

@@ -305,12 +305,31 @@ TEST(strings_are_text)
 	inner[0] = put_string(10, 0, 3, low, sizeof(low));
 	inner[1] = put_string(20, 8, 2, "z\xe9", 2);
 	parts[1] = put_string(30, 1, 5, inner, sizeof(inner));
-	n = heap_string(&h, put_string(40, 1, 7, parts, sizeof(parts)), text, sizeof(text));
+	expect(heap_name(&h, put_string(40, 1, 7, parts, sizeof(parts)), text, sizeof(text), &n));
 	text[n] = '\0';
 	expect(strcmp(text, "\u20ac\U0001f600\ufffd\ufffdz\u00e9") == 0);
-	n = heap_string(&h, 0x1000 + 8 * 40 + 1, text, 12);
+	expect(heap_name(&h, 0x1000 + 8 * 40 + 1, text, 12, &n));
 	text[n] = '\0';
 	expect(strcmp(text, "\u20ac\U0001f600\u2026") == 0);
+}
+
+/* Where the collector has moved a part of a text there is no name, and not an empty one. */
+TEST(texts_that_move_are_not_empty)
+{
+	struct v8_memory memory = {words_read, NULL, NULL, 1000};
+	struct v8_binary binary = {.layout.map_type = 12};
+	struct heap h = {&memory, &binary};
+	uint64_t parts[2] = {put_string(0, 8, 2, "ab", 2), put_string(10, 8, 2, "cd", 2)};
+	uint64_t both = put_string(20, 1, 4, parts, sizeof(parts));
+	char text[32];
+	size_t n;
+
+	expect(heap_name(&h, both, text, sizeof(text), &n) && n == 4);
+	expect(heap_name(&h, 0, text, sizeof(text), &n) && n == 0);
+	words[10] = 0x2000;
+	expect(!heap_name(&h, both, text, sizeof(text), &n) && n == 0);
+	words[20] = 0x2000;
+	expect(!heap_name(&h, both, text, sizeof(text), &n) && n == 0);
 }
 
 static bool read_types(void *context, uint64_t address, void *ret, size_t n)
