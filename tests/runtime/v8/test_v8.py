@@ -57,7 +57,9 @@ def expect_right(runs, tree=TREE):
     for (node, flags, how), profile in zip(runs, profiles.of_programs(commands, warm="warm")):
         told = Told(profile, tree)
         told.expect(f"{node} {' '.join(flags)} {how}", beside=0.5)
-        assert told.lost <= 0.7 * told.samples, told.wrong.most_common(5)
+        # 0.13 % at most in 39 runs of Node.js 14, 22 and 26 at load 10 to 40. What goes wrong for
+        # good, like code that is taken for what it stands beside, costs a whole loop's samples.
+        assert told.lost <= 0.05 * told.samples, told.wrong.most_common(5)
         if not flags and how == "main":
             told.expect_shares()
 
