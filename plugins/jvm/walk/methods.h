@@ -92,7 +92,8 @@ JVM_INLINE void name_learn(struct jvm_state *s, __u64 klass_name, __u64 name, __
 JVM_INLINE __u64 bytes_mix(struct jvm_state *s, __u64 id, __u64 address, __u32 n)
 {
 	__builtin_memset(s->told, 0, sizeof(s->told));
-	if (n == 0 || n > sizeof(s->told) || h_read(s->told, n, address) != 0)
+	asm volatile("" : "+r"(n)); /* else the bound that follows is left out, as known */
+	if (n > sizeof(s->told) || h_read(s->told, n, address) != 0)
 		return id;
 	return mix(mix(mix(mix(mix(id, n), s->told[0]), s->told[1]), s->told[2]), s->told[3]);
 }
