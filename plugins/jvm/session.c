@@ -61,8 +61,7 @@ struct process {
 	struct process_entry entry;
 	uint64_t seed;
 	uint64_t first_ns; /* of its first claim, 0: none yet */
-	/* Until it is set up: its memory, and where it is to point to its interpreter; NULL, 0: not
-	 * known yet. */
+	/* Until it is set up: memory, and place of its interpreter's address; NULL, 0: unknown. */
 	struct target_memory *memory;
 	uint64_t interpreter_at;
 	uint32_t n_claims;
