@@ -537,8 +537,7 @@ static int binary_look(struct v8_binary *ret, int fd, bool all)
 {
 	struct reading r = {.b = ret};
 	struct stat st;
-	int32_t value;
-	int found = 0;
+	int32_t value, found = 0;
 
 	*ret = (struct v8_binary){0};
 	if (fstat(fd, &st) != 0 || st.st_size < SMALLEST)
@@ -573,6 +572,14 @@ void binary_fini(struct v8_binary *b)
 	free(b->builtins);
 	free(b->names);
 	free(b->sizes);
+}
+
+void binary_release(struct v8_binary *b)
+{
+	if (b && --b->n_users == 0) {
+		binary_fini(b);
+		free(b);
+	}
 }
 
 const char *binary_builtin(const struct v8_binary *b, uint64_t offset)

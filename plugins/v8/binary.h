@@ -59,7 +59,7 @@ struct v8_binary {
 	uint8_t *sizes; /* of bytecodes: three rows of `n_sizes`, by scale */
 	uint32_t n_sizes;
 	char marks[V8_MARKS][32]; /* kinds of frames */
-	uint32_t n_users;         /* the caller's */
+	uint32_t n_users;         /* the caller's; binary_release takes one */
 };
 
 /* Whether a file holds a V8, in any version: 1 or 0, or -ENOMEM. Microseconds. */
@@ -69,6 +69,8 @@ int binary_is_v8(int fd);
  * errno. Some milliseconds of CPU for a V8, microseconds for others. */
 int binary_read(struct v8_binary *ret, int fd);
 void binary_fini(struct v8_binary *b);
+/* Frees one that was allocated, behind its last user; NULL is none. */
+void binary_release(struct v8_binary *b);
 
 /* The name of the builtin at an offset in the blob, or NULL. */
 const char *binary_builtin(const struct v8_binary *b, uint64_t offset);

@@ -83,14 +83,6 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-static void binary_release(struct v8_binary *b)
-{
-	if (!b || --b->n_users > 0)
-		return;
-	binary_fini(b);
-	free(b);
-}
-
 static void file_free(struct file *f)
 {
 	binary_release(f->binary);
