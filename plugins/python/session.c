@@ -165,11 +165,13 @@ static void process_free(struct process_entry *e)
 static void report_counts(struct session *s)
 {
 	struct name_cache_counts names = name_cache_counts(s->names);
+	uint64_t n_stuck = target_reader_stuck(s->reader);
 
+	if (s->claims)
+		n_stuck += target_reader_stuck(s->claims);
 	runtime_service_count(s->service, &s->counts,
 			      &(struct runtime_counts){s->processes.n_living, names.bytes,
-						       names.n_evicted,
-						       target_reader_stuck(s->reader)});
+						       names.n_evicted, n_stuck});
 }
 
 void session_close(void *session)

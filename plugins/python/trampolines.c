@@ -23,10 +23,15 @@ bool trampoline_known(const unsigned char *code)
 #endif
 }
 
+static bool is_possible(const struct andiron_runtime_mapping *m)
+{
+	return m->object == 0 && m->limit - m->start >= TRAMPOLINE_ARENA;
+}
+
 bool trampolines_possible(const struct andiron_runtime_mapping *mappings, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
-		if (mappings[i].object == 0)
+		if (is_possible(&mappings[i]))
 			return true;
 	return false;
 }
@@ -45,7 +50,7 @@ int32_t trampolines_claim(struct target_reader *reader,
 		return 0;
 	target_reader_refresh(reader);
 	for (uint64_t i = 0; i < n && (uint64_t)count < max && n_reads < READS_MAX; i++) {
-		if (mappings[i].object != 0)
+		if (!is_possible(&mappings[i]))
 			continue;
 		n_reads++;
 		if (target_memory_read(memory, mappings[i].start, code, sizeof(code)) == 0 &&

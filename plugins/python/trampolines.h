@@ -10,14 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TRAMPOLINE_BYTES 16u /* by which one is known */
+#define TRAMPOLINE_BYTES 16u         /* by which one is known */
+#define TRAMPOLINE_ARENA (64u << 10) /* CPython maps so much for them at once */
 
 struct target_reader;
 
 /* Whether these bytes, TRAMPOLINE_BYTES of them, begin with a trampoline. */
 bool trampoline_known(const unsigned char *code);
 
-/* Whether any of these mappings has no file. */
+/* Whether any of these mappings may have some: it has no file, and is as large as theirs. The
+ * kernel's own code, which each process has, is smaller. */
 bool trampolines_possible(const struct andiron_runtime_mapping *mappings, uint64_t n);
 
 /* The mappings that begin with a trampoline, into ret[0 … max): how many. It reads the process's
