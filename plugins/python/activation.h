@@ -363,6 +363,9 @@ P_INLINE void leave_other(struct andiron_walk *w)
 #else
 #define P_CALL_ADD 0x00c308c48348d1ffull /* call *%rcx; add $8,%rsp; ret */
 #define P_CALL_POP 0xc35dd1ffull         /* call *%rcx; pop %rbp; ret */
+#define P_SUB_CALL 0xd1ff08ec8348ull     /* sub $8,%rsp; call *%rcx */
+#define P_PUSH_MOV 0xe5894855ull         /* push %rbp; mov %rsp,%rbp */
+#define P_ENDBR    0xfa1e0ff3ull         /* endbr64, at the beginning of some */
 
 /* Code that no activation stands in: a trampoline (trampolines.h), or an end of the loop. A
  * trampoline has one word on the stack from its second instruction on, in some versions the frame
@@ -370,11 +373,14 @@ P_INLINE void leave_other(struct andiron_walk *w)
 P_INLINE void leave_other(struct andiron_walk *w)
 {
 	__u64 code = read_word(w->pc - (w->exact ? 0 : 2)), sp = w->regs[P_SP];
-	bool pops = (__u32)code == P_CALL_POP || (w->exact && (code & 0xffff) == 0xc35d);
+	bool pops = (__u32)code == P_CALL_POP ||
+		    (w->exact && ((code & 0xffff) == P_CALL_POP >> 16 ||
+				  code << 8 == (P_CALL_POP << 24 | P_PUSH_MOV >> 8) << 8));
 	bool adds = code << 8 == P_CALL_ADD << 8 ||
 		    (w->exact && code << 24 == P_CALL_ADD >> 16 << 24);
-	bool begins = w->exact && (code << 16 == 0xd1ff08ec8348ull << 16 ||
-				   code << 16 == 0xd1ffe5894855ull << 16 || (code & 0xff) == 0xc3);
+	bool begins = w->exact && (code << 16 == P_SUB_CALL << 16 || (__u32)code == P_PUSH_MOV ||
+				   code == (P_SUB_CALL << 32 | P_ENDBR) ||
+				   code == (P_PUSH_MOV << 32 | P_ENDBR) || (code & 0xff) == 0xc3);
 	__u64 back;
 
 	if (pops || adds)

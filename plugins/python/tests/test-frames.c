@@ -366,6 +366,8 @@ TEST(trampolines_are_left)
 	static const unsigned char adds[] = {0x48, 0x83, 0xec, 8, 0xff, 0xd1,
 					     0x48, 0x83, 0xc4, 8, 0xc3};
 	static const unsigned char pops[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3};
+	static const unsigned char marked_adds[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8};
+	static const unsigned char marked_pops[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5};
 
 	free(world.bytes);
 	leave_trampoline(adds, 11, 0, true, 0);
@@ -374,10 +376,13 @@ TEST(trampolines_are_left)
 	leave_trampoline(adds, 11, 10, true, 0);
 	leave_trampoline(adds, 11, 6, false, 8);
 	leave_trampoline(pops, 8, 0, true, 0);
+	leave_trampoline(pops, 8, 1, true, 8);
 	leave_trampoline(pops, 8, 4, true, 8);
 	leave_trampoline(pops, 8, 6, true, 8);
 	leave_trampoline(pops, 8, 7, true, 0);
 	leave_trampoline(pops, 8, 6, false, 8);
+	leave_trampoline(marked_adds, 8, 0, true, 0);
+	leave_trampoline(marked_pops, 8, 0, true, 0);
 	world.walk = (struct andiron_walk){.pc = 1001, .native = ANDIRON_WALK_LEAVE};
 	leave_other(&world.walk);
 	expect_eq(world.walk.pc, 1001);
