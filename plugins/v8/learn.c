@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An object is read, and then looked at once more: it may have moved in the meantime. What could
- * not be read is not in the cache, and is read at the next sighting. */
+ * not be read is not in the cache, or is marked there, and is read at a later sighting. */
 #include "v8/learn.h"
 
 #include <stdlib.h>
@@ -26,9 +26,9 @@ static char *copy(const char *text, size_t n)
 	return s;
 }
 
-/* What could not be read of a script is tried again some times, longer than the collector takes to
- * move what there is: it may also be more than can be read. */
-#define SCRIPT_TRIES    8u
+/* What could not be read of a script or of code is tried again some times, longer than the
+ * collector takes to move what there is: it may also be more than can be read. */
+#define TRIES           8u
 #define SCRIPT_AGAIN_NS 100000000ull
 
 /* The script at an address, which is the one with this number. */
@@ -63,12 +63,17 @@ static struct names_script *script_read(const struct heap *h, uint64_t address, 
 	return NULL;
 }
 
+static bool is_final(uint32_t n_torn)
+{
+	return n_torn == 0 || n_torn >= TRIES;
+}
+
 /* Whether all is known of a script that could be read. */
 static bool script_is_known(const struct learning *l, uint64_t id)
 {
 	const struct names_script *s = names_script(l->names, id);
 
-	return s && (s->n_torn == 0 || s->n_torn >= SCRIPT_TRIES);
+	return s && is_final(s->n_torn);
 }
 
 static void learn_script(const struct learning *l, const struct v8_key *key, uint64_t id)
@@ -125,7 +130,7 @@ static void function_read_positions(const struct heap *h, uint64_t bytecodes,
 		f->positions = NULL;
 		f->n_positions = 0;
 	}
-	f->bytecodes = f->positions ? bytecodes : 0;
+	f->bytecodes = f->positions || heap_has_no_bytes(h, table) ? bytecodes : 0;
 }
 
 /* Code most of the time begins in the same page, or the one before. */
@@ -253,13 +258,13 @@ static void learn_all_inlined(const struct learning *l, struct names_code *c)
 		struct code_inlined *to = &c->code.inlined[i];
 
 		to->function = to->shared != 0 ? learn_inlined(l, to->shared) : 0;
-		c->torn |= to->shared != 0 && to->function == 0;
+		c->n_torn |= to->shared != 0 && to->function == 0;
 	}
 	for (uint32_t i = 0; i < c->code.n_callees; i++) {
 		struct code_callee *to = &c->code.callees[i];
 
 		to->function = learn_inlined(l, to->shared);
-		c->torn |= to->function == 0;
+		c->n_torn |= to->function == 0;
 	}
 }
 
@@ -277,7 +282,7 @@ static bool code_is_known(const struct learning *l, uint64_t pc, struct v8_place
 	ret->header = 0;
 	pthread_mutex_lock(l->lock);
 	c = names_code(l->names, l->process_id, pc);
-	if (c && !c->torn)
+	if (c && is_final(c->n_torn))
 		*ret = state_of(&c->code);
 	pthread_mutex_unlock(l->lock);
 	return ret->header != 0 && memory_read(l->heap.memory, ret->header, words, sizeof(words)) &&
@@ -288,7 +293,7 @@ static bool code_is_known(const struct learning *l, uint64_t pc, struct v8_place
 static bool learn_code(const struct learning *l, const struct v8_sighting *s,
 		       struct v8_place_state *ret)
 {
-	struct names_code *c;
+	struct names_code *c, *before;
 	bool all;
 
 	if (code_is_known(l, s->code, ret))
@@ -305,10 +310,14 @@ static bool learn_code(const struct learning *l, const struct v8_sighting *s,
 	*ret = state_of(&c->code);
 	c->process_id = l->process_id;
 	c->entry.id = v8_mix(l->seed, c->code.header);
-	c->torn = s->instance == 0 && c->code.n_positions == 0;
+	c->n_torn = s->instance == 0 && c->code.n_positions == 0;
 	learn_all_inlined(l, c);
-	all = !c->torn;
 	pthread_mutex_lock(l->lock);
+	before = names_code(l->names, l->process_id, s->code);
+	if (c->n_torn > 0 && before && before->entry.id == c->entry.id &&
+	    before->code.compilation == c->code.compilation)
+		c->n_torn += before->n_torn;
+	all = is_final(c->n_torn);
 	names_put_code(l->names, c);
 	pthread_mutex_unlock(l->lock);
 	return all;

@@ -32,7 +32,7 @@ bool mappings_update(struct mappings *m, const struct v8_binary *binary, uint64_
 uint64_t mappings_hash(const struct andiron_runtime_mapping *list, uint64_t n);
 
 /* Adds regions: what V8 has reserved, of which only a few pages are executable. So the process's
- * own list is read, up to 20,000 lines, ten microseconds for each ten. */
+ * own list is read, up to 20,000 lines, a microsecond each. */
 void mappings_read_regions(struct mappings *m, uint32_t pid, const struct v8_binary *binary,
 			   uint64_t object, const struct andiron_runtime_mapping *list, uint64_t n);
 

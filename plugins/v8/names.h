@@ -64,8 +64,8 @@ struct names_code {
 	/* The same code's compilations before the collector moved what it has, the last one first.
 	 * Samples wait up to an interval for their names. */
 	uint16_t moved[NAMES_MOVES];
-	bool replaced; /* other code was at these addresses before */
-	bool torn;     /* not all of it could be read: it is to be tried again */
+	bool replaced;   /* other code was at these addresses before */
+	uint32_t n_torn; /* how often not all of it could be read */
 };
 
 struct names {

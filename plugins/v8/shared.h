@@ -133,10 +133,14 @@ static inline __attribute__((unused)) int v8_place_has(const struct v8_place_sta
 /* Two codes of one place may be at work in turn. */
 #define V8_OTHER_NS 250000000ull
 
-/* Whether a place was read so short a time ago that its other code is not to be read yet. */
+/* Whether a place was read so short a time ago that its other code is not to be read yet, by either
+ * of the times after which it is read again. */
 static inline __attribute__((unused)) int v8_place_is_new(const struct v8_place_state *s, __u64 now)
 {
-	return s->header != 0 && now + V8_KNOWN_NS - V8_OTHER_NS < s->again_ns;
+	__u64 left = s->again_ns - now - 1;
+
+	return s->header != 0 && (left - (V8_KNOWN_NS - V8_OTHER_NS) < V8_OTHER_NS ||
+				  left - (V8_AGAIN_NS - V8_OTHER_NS) < V8_OTHER_NS);
 }
 
 static inline __attribute__((unused)) struct v8_place v8_place_of(const struct v8_sighting *s)

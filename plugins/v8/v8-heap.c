@@ -70,15 +70,29 @@ bool heap_element(const struct heap *h, uint64_t array, uint32_t index, uint64_t
 	       memory_word(h->memory, (array & ~3ull) + ARRAY_ELEMENTS + 8ull * index, ret);
 }
 
-uint8_t *heap_bytes(const struct heap *h, uint64_t object, uint32_t *ret_n)
+static bool is_bytes(const struct heap *h, uint16_t type)
 {
 	const struct v8_types *t = &h->binary->types;
+
+	return type == t->bytes || (t->has_trusted_bytes && type == t->trusted_bytes);
+}
+
+bool heap_has_no_bytes(const struct heap *h, uint64_t object)
+{
+	uint16_t type;
+	uint64_t n;
+
+	return heap_type(h, object, &type) &&
+	       (!is_bytes(h, type) || (heap_word(h, object, ARRAY_LENGTH, &n) && n >> 32 == 0));
+}
+
+uint8_t *heap_bytes(const struct heap *h, uint64_t object, uint32_t *ret_n)
+{
 	uint16_t type;
 	uint64_t n;
 	uint8_t *bytes;
 
-	if (!heap_type(h, object, &type) ||
-	    (type != t->bytes && !(t->has_trusted_bytes && type == t->trusted_bytes)) ||
+	if (!heap_type(h, object, &type) || !is_bytes(h, type) ||
 	    !heap_word(h, object, ARRAY_LENGTH, &n) || !heap_is_small(n))
 		return NULL;
 	n >>= 32;

@@ -130,6 +130,9 @@ bool heap_name(const struct heap *h, uint64_t object, char *ret, size_t max, siz
 /* An array of bytes, of at most HEAP_BYTES; NULL: it is none, empty, or there is no memory. The
  * caller frees it. */
 uint8_t *heap_bytes(const struct heap *h, uint64_t object, uint32_t *ret_n);
+/* Whether the object is there, and is no array of bytes or an empty one. What the collector moves
+ * has no type. */
+bool heap_has_no_bytes(const struct heap *h, uint64_t object);
 
 /* Element of a FixedArray of any kind. */
 bool heap_element(const struct heap *h, uint64_t array, uint32_t index, uint64_t *ret);

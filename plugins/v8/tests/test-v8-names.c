@@ -379,10 +379,12 @@ TEST(a_place_may_have_two_codes)
 {
 	const struct v8_place_state unread = {.again_ns = 5};
 	const struct v8_place_state known = {V8_KNOWN_NS, 0x1000, 7, 0x1040, 0x1200};
+	const struct v8_place_state torn = {.again_ns = V8_AGAIN_NS, .header = 0x1000};
 
 	expect(v8_place_has(&known, 0x1040) && v8_place_has(&known, 0x1200));
 	expect(!v8_place_has(&known, 0x103f) && !v8_place_has(&known, 0x1201));
 	expect(v8_place_has(&unread, 0x1201));
 	expect(v8_place_is_new(&known, V8_OTHER_NS - 1) && !v8_place_is_new(&known, V8_OTHER_NS));
-	expect(!v8_place_is_new(&unread, 0));
+	expect(v8_place_is_new(&torn, V8_OTHER_NS - 1) && !v8_place_is_new(&torn, V8_OTHER_NS));
+	expect(!v8_place_is_new(&torn, V8_AGAIN_NS) && !v8_place_is_new(&unread, 0));
 }
