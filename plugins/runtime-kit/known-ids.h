@@ -70,6 +70,7 @@ static __always_inline void known_add(void *map, __u32 n_sets, __u64 id)
 }
 #else
 /* The next walk that meets the id reports it again. What walks add to its set meanwhile may be
- * lost, and is reported again as well. */
+ * lost, and is reported again as well. Any thread; of two that forget ids of one set at once, one
+ * may be undone: who finds no name forgets again. */
 void known_ids_forget(int map_fd, __u32 n_sets, __u64 id);
 #endif

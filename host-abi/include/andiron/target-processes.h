@@ -45,9 +45,10 @@ struct andiron_target_processes {
 	uint32_t size;
 	uint32_t reserved;
 
-	/* Adds one row per target, in the targets' order. 0; -EBUSY while the component cannot
-	 * answer (ask again); -ENOMEM (rows added so far stay). `self` is the component's own.
-	 * [loop] [serial], O(targets + processes). */
+	/* Adds one row per target, in the targets' order. A component that takes what belongs to no
+	 * target, too, adds one more row for that, the last, with the labels of its profiles. 0;
+	 * -EBUSY while the component cannot answer (ask again); -ENOMEM (rows added so far stay).
+	 * `self` is the component's own. [loop] [serial], O(targets + processes). */
 	int32_t (*each)(void *self, const struct andiron_target_processes_sink *sink);
 };
 

@@ -46,8 +46,8 @@ struct process {
 	struct process_runtimes runtimes;
 	struct mapset *maps;
 	const struct mapset *stored; /* those that the unwind store has */
-	uint64_t tried, looked;      /* the event intake's own, 0 at first, */
-	uint64_t settled;            /* too: what its mappings said when its looks ended */
+	uint64_t tried, looked;      /* the event intake's own, 0 at first */
+	uint64_t settled;            /* likewise: what its mappings said when its looks ended */
 	/* CLOCK_MONOTONIC: they were read last, and with all files opened; 0: never. */
 	int64_t mapped_ns, opened_ns;
 	uint64_t generation; /* unwind_generation, as of the last report */
@@ -90,10 +90,10 @@ void process_enter_cgroup(struct process *p, uint64_t cgroup);
  * mapping. */
 void process_map(struct processes *t, struct process *p);
 
-/* The same for a process that has begun a moment ago, and was mapped then: a file that is where it
- * was is taken for the same one, without a look, and so is a text that says the same. Later that
- * does not hold: a library that is built anew and loaded again may have its number and its place.
- * False: it is gone. Costs one read of maps, and an open per new mapping. */
+/* The same for a process that has begun, or had all of its files opened, a moment ago: a file that
+ * is where it was is taken for the same one, without a look. Later that does not hold: a library
+ * that is built anew and loaded again may have its inode and its address. False: it is gone. Costs
+ * a question for each mapping, and where one is new a read of maps and an open for each new one. */
 bool process_look(struct processes *t, struct process *p);
 
 /* Its newest mappings of that generation, until the interval ends; NULL: unknown. */
