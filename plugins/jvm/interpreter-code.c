@@ -87,24 +87,39 @@ static void frames_find(const struct code *c, struct jvm_process *ret)
 	exits_add(c, "\x5f\x49\x8b\xe3", "\xff\xe7", (struct jvm_exit){.ret = 5, .sp = 11}, ret);
 }
 
+/* The interpreter's code is one codelet behind the other. */
+struct codelet {
+	uint32_t size;
+	uint64_t text; /* the address of what it is called */
+};
+
+/* The codelet at `at`; false: there is none. */
+static bool codelet_at(const struct vm_structs *vm, const struct code *c, uint32_t at,
+		       struct codelet *ret)
+{
+	uint64_t header = vm->values[VM_SIZEOF_CODELET];
+
+	if (at + header > c->n)
+		return false;
+	memcpy(&ret->size, c->bytes + at + vm->values[VM_CODELET_SIZE], sizeof(ret->size));
+	memcpy(&ret->text, c->bytes + at + vm->values[VM_CODELET_TEXT], sizeof(ret->text));
+	return ret->size >= header && ret->size <= c->n - at;
+}
+
 /* The texts of the codelets are in few pages of the library. */
 static void texts_announce(struct target_memory *memory, const struct vm_structs *vm,
 			   const struct code *c)
 {
-	uint64_t header = vm->values[VM_SIZEOF_CODELET], size_at = vm->values[VM_CODELET_SIZE],
-		 text_at = vm->values[VM_CODELET_TEXT], pages[TEXT_PAGES], address;
-	uint32_t at = 0, n = 0, k, size;
+	uint64_t pages[TEXT_PAGES];
+	uint32_t at = 0, n = 0, k;
+	struct codelet it;
 
-	for (int i = 0; i < CODELETS && n < TEXT_PAGES && at + header <= c->n; i++) {
-		memcpy(&size, c->bytes + at + size_at, sizeof(size));
-		memcpy(&address, c->bytes + at + text_at, sizeof(address));
-		if (size < header || size > c->n - at)
-			break;
-		for (k = 0; k < n && pages[k] != address - address % PAGE; k++)
+	for (int i = 0; i < CODELETS && n < TEXT_PAGES && codelet_at(vm, c, at, &it); i++) {
+		for (k = 0; k < n && pages[k] != it.text - it.text % PAGE; k++)
 			;
 		if (k == n)
-			pages[n++] = address - address % PAGE;
-		at += size;
+			pages[n++] = it.text - it.text % PAGE;
+		at += it.size;
 	}
 	target_memory_announce(memory, pages, n);
 }
@@ -113,29 +128,22 @@ static void texts_announce(struct target_memory *memory, const struct vm_structs
 static int codelets_read(struct target_memory *memory, const struct vm_structs *vm,
 			 const struct code *c, struct jvm_process *ret)
 {
-	uint64_t header = vm->values[VM_SIZEOF_CODELET], size_at = vm->values[VM_CODELET_SIZE],
-		 text_at = vm->values[VM_CODELET_TEXT];
 	uint32_t at = 0;
+	struct codelet it;
 
-	for (int i = 0; i < CODELETS && at + header <= c->n; i++) {
+	for (int i = 0; i < CODELETS && codelet_at(vm, c, at, &it); i++) {
 		char text[64];
-		uint64_t text_address;
-		uint32_t size;
 
-		memcpy(&size, c->bytes + at + size_at, sizeof(size));
-		memcpy(&text_address, c->bytes + at + text_at, sizeof(text_address));
-		if (size < header || size > c->n - at)
-			break;
-		target_memory_text(memory, text_address, text, sizeof(text));
+		target_memory_text(memory, it.text, text, sizeof(text));
 		if (strstr(text, "method entry point") && ret->n_entries < JVM_ENTRIES) {
 			if (ret->n_entries == 0)
 				ret->entries_start = at;
-			ret->entries_limit = at + size;
-			entry_add(c, at, at + size, ret);
+			ret->entries_limit = at + it.size;
+			entry_add(c, at, at + it.size, ret);
 		} else if (ret->n_entries > 0 && !strstr(text, "method entry point")) {
 			return 0;
 		}
-		at += size;
+		at += it.size;
 	}
 	return -EAGAIN;
 }
