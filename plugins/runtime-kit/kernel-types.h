@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The kernel's types and constants, of its interface to user space, that the program of a runtime
- * needs before <bpf/bpf_helpers.h>. */
+ * needs before <bpf/bpf_helpers.h>. The sampler has such a file of its own (bpf/kernel/types.h),
+ * which is not installed: the kit is copied into projects that have the installed headers alone. */
 #pragma once
 
 #define __VMLINUX_H__ /* tells other headers that they are here */
